@@ -15,6 +15,8 @@ mod streams;
 mod tcp;
 #[cfg(all(target_os = "linux", not(manyway_portable)))]
 mod threads;
+#[cfg(target_os = "linux")]
+mod wake_ups;
 
 /// Tests begin in the order of their names.
 #[test]

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use manyway_proto::StreamId;
-use smallvec::SmallVec;
 
 use crate::ids::HostId;
 use crate::invariants::Law;
@@ -22,58 +21,56 @@ impl Pattern {
 
     /// The bytes from `offset` on.
     pub fn bytes(self, offset: u64, length: usize) -> Bytes {
-        let mut bytes = BytesMut::zeroed(length);
-        self.fill(offset, &mut bytes);
-        bytes.freeze()
-    }
-
-    /// Fills `bytes` as they stand at `offset`.
-    pub fn fill(self, offset: u64, bytes: &mut [u8]) {
-        let (head, words, tail) = self.parts(offset, bytes.len());
-        let (first, rest) = bytes.split_at_mut(head.len());
-        first.copy_from_slice(&head);
-        let mut chunks = rest.chunks_exact_mut(8);
-        for (chunk, index) in chunks.by_ref().zip(words) {
-            chunk.copy_from_slice(&self.word(index));
+        let mut bytes = Vec::with_capacity(length);
+        for (index, range) in blocks(offset, length) {
+            bytes.extend_from_slice(self.block(index).get(range).unwrap_or_default());
         }
-        chunks.into_remainder().copy_from_slice(&tail);
+        bytes.into()
     }
 
     /// The index of the first byte in `bytes`, read at `offset`, that differs from what was written.
     pub fn first_difference(self, offset: u64, bytes: &[u8]) -> Option<u64> {
-        let (head, words, tail) = self.parts(offset, bytes.len());
-        let (first, rest) = bytes.split_at(head.len());
-        let chunks = rest.chunks_exact(8);
-        let equal = first == head.as_slice()
-            && chunks.remainder() == tail.as_slice()
-            && chunks.zip(words).all(|(chunk, index)| chunk == self.word(index));
-        if equal {
-            return None;
+        let mut rest = bytes;
+        for (index, range) in blocks(offset, bytes.len()) {
+            let at = index * BLOCK as u64 + range.start as u64;
+            let block = self.block(index);
+            let right = block.get(range).unwrap_or_default();
+            let (read, later) = rest.split_at(right.len());
+            if read != right {
+                let same = read.iter().zip(right).take_while(|(read, right)| read == right);
+                return Some(at + same.count() as u64);
+            }
+            rest = later;
         }
-        let wrong = (offset..).zip(bytes).find(|(at, byte)| self.byte(*at) != **byte);
-        wrong.map(|(at, _)| at)
+        None
     }
 
-    /// What stands in a range: bytes up to the first whole word, the indices of whole words, and the bytes behind them.
-    fn parts(self, offset: u64, length: usize) -> (Part, Range<u64>, Part) {
-        let end = offset + length as u64;
-        let first = offset.next_multiple_of(8).min(end);
-        let last = first.max(end / 8 * 8);
-        let bytes = |range: Range<u64>| range.map(|at| self.byte(at)).collect();
-        (bytes(offset..first), first / 8..last / 8, bytes(last..end))
-    }
-
-    fn byte(self, at: u64) -> u8 {
-        self.word(at / 8).into_iter().nth(usize::try_from(at % 8).unwrap_or(0)).unwrap_or_default()
-    }
-
-    fn word(self, index: u64) -> [u8; 8] {
-        mix(self.0.wrapping_add(index.wrapping_mul(0x9E37_79B9_7F4A_7C15))).to_le_bytes()
+    /// Words that ascend in steps of one constant from a random one: as good for finding errors as random ones, and
+    /// several are computed at a time.
+    #[inline]
+    fn block(self, index: u64) -> [u8; BLOCK] {
+        let first = mix(self.0.wrapping_add(index.wrapping_mul(STEP)));
+        let mut block = [0; BLOCK];
+        for (place, chunk) in (0..).zip(block.chunks_exact_mut(8)) {
+            chunk.copy_from_slice(&first.wrapping_add(STEP.wrapping_mul(place)).to_le_bytes());
+        }
+        block
     }
 }
 
-/// Less than a word.
-type Part = SmallVec<[u8; 8]>;
+/// Bytes that follow from one random word.
+const BLOCK: usize = 64;
+/// Odd, and without regularity: the golden ratio.
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The blocks in which a range lies, with the part of each.
+fn blocks(offset: u64, length: usize) -> impl Iterator<Item = (u64, Range<usize>)> {
+    let (size, end) = (BLOCK as u64, offset + length as u64);
+    (offset / size..end.div_ceil(size)).map(move |index| {
+        let within = |at: u64| usize::try_from(at.saturating_sub(index * size)).unwrap_or(BLOCK).min(BLOCK);
+        (index, within(offset)..within(end))
+    })
+}
 
 /// The finaliser of splitmix64.
 fn mix(mut word: u64) -> u64 {

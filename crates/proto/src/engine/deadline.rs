@@ -26,15 +26,14 @@ impl Deadlines<'_> {
         earliest.take(self.receiver_keep_alive());
         earliest.take(self.message());
         earliest.take(self.engine.selection_deadline());
-        for id in self.engine.paths.ids() {
-            self.path_deadlines(id, &mut earliest);
+        for path in self.engine.paths.iter() {
+            self.path_deadlines(path, &mut earliest);
         }
         earliest.get()
     }
 
-    fn path_deadlines(&self, id: PathId, earliest: &mut Earliest) {
-        let paths = &self.engine.paths;
-        let Some(path) = paths.get(id) else { return };
+    fn path_deadlines(&self, path: &Path, earliest: &mut Earliest) {
+        let (paths, id) = (&self.engine.paths, path.id);
         earliest.take(path.recovery.deadline());
         if paths.ack_carrier(path).is_some() {
             earliest.take(path.receiving.acks.deadline());
@@ -77,7 +76,10 @@ impl Deadlines<'_> {
     /// When the next keep-alive of a receiver is due.
     fn receiver_keep_alive(&self) -> Option<Instant> {
         let clock = &self.engine.clock;
-        let idle_at = self.engine.expiry().idle().filter(|_| !clock.ack_eliciting_since_heard)?;
+        if clock.ack_eliciting_since_heard {
+            return None;
+        }
+        let idle_at = self.engine.expiry().idle()?;
         let live = || self.engine.paths.iter().filter(|path| path.is_live());
         let pto = || live().map(|path| path.recovery.pto()).max().unwrap_or_default();
         clock.keep_alives.deadline(self.wire.bytes_received(), (clock.last_activity, idle_at), pto)

@@ -16,7 +16,7 @@ impl Engine {
     /// When the connection is given up, as things stand now.
     pub(crate) fn expiry(&self) -> Expiry {
         let (config, clock, is_handshaking) = (&self.config, &self.clock, self.phase.is_handshaking());
-        let idle_timeout = self.limits.idle_timeout.max(self.paths.drain_time());
+        let idle_timeout = self.paths.at_least_drain_time(self.limits.idle_timeout);
         Expiry {
             connect: is_handshaking.then(|| clock.handshake_started + config.connect_timeout),
             // While no path works at all, the longer time for that counts.

@@ -20,6 +20,8 @@ pub(crate) enum Notice {
     Liveness(PathId),
     /// A path has other addresses now: it needs a new connection ID, so that an observer cannot link them.
     Migrated(PathId),
+    /// A path was opened, by either end.
+    Opened(PathId),
     /// A path is closed, and there is room for another one.
     Closed {
         /// The closed path.

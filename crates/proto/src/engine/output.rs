@@ -101,10 +101,16 @@ impl Transmitter<'_> {
     }
 
     fn transmit_pto_probes(&mut self) -> Option<Transmit> {
+        if !self.engine.paths.iter().any(Path::has_pto_probes_due) {
+            return None;
+        }
         for id in self.engine.paths.ids() {
+            let may_send = |path: &Path| path.has_pto_probes_due() && !path.is_blocked();
+            if !self.engine.paths.get(id).is_some_and(may_send) {
+                continue;
+            }
             let lone = self.engine.paths.best_live(Some(id)).is_none();
-            let may_send = |path: &&mut Path| path.has_pto_probes_due() && !path.is_blocked();
-            let Some(path) = self.engine.paths.get_mut(id).filter(may_send) else { continue };
+            let Some(path) = self.engine.paths.get_mut(id) else { continue };
             // spec 6.35: an unverified address gets path challenges only.
             if self.engine.manager.is_unverified(path.tuple().remote) {
                 continue;
@@ -166,6 +172,9 @@ impl Transmitter<'_> {
     }
 
     fn transmit_mtu_probe(&mut self) -> Option<Transmit> {
+        if !self.engine.paths.iter().any(|path| path.mtu.wanted().is_some()) {
+            return None;
+        }
         for id in self.engine.paths.ids() {
             let path = self.engine.paths.get(id).filter(|path| path.state() == PathState::Active);
             let Some(size) = path.and_then(|path| path.mtu.wanted()) else { continue };

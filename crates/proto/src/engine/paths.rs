@@ -180,6 +180,7 @@ impl Engine {
             let event =
                 PathEvent { path: id, tuple: path.tuple(), role: path.role(), state: path.state(), reason };
             self.announce_path(now, event);
+            self.notices.push(Notice::Opened(id));
         }
     }
 

@@ -38,5 +38,6 @@ impl Engine {
         self.notices.shrink_to_fit();
         wire.shrink_to_fit();
         self.shared.outcome = Outcome::default();
+        self.shared.rng.rest();
     }
 }

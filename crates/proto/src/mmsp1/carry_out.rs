@@ -56,7 +56,11 @@ impl Mmsp1 {
                 engine.paths.set_reachable(PathId(engine.limits.highest_path().0), true);
             }
             // Nothing of this can be told to the peer, and addresses are no secret here.
-            Notice::Cost(..) | Notice::Liveness(_) | Notice::Migrated(_) | Notice::Pathless(_) => {}
+            Notice::Opened(_)
+            | Notice::Cost(..)
+            | Notice::Liveness(_)
+            | Notice::Migrated(_)
+            | Notice::Pathless(_) => {}
         }
     }
 }

@@ -36,6 +36,7 @@ impl Mmsp2 {
                 self.ids.remote.rotate(path);
                 self.tell_reach(engine, path);
             }
+            Notice::Opened(path) => self.ids.local.on_opened(path, &mut engine.shared.rng),
             Notice::Closed { path, tell } => {
                 if tell {
                     self.control.send_close(path, NO_ERROR);

@@ -113,7 +113,7 @@ impl Mmsp2 {
             return;
         }
         let told = matches!(self.life, Life::PeerClosing { .. } | Life::FinAckSent { .. });
-        let final_close = close.map(|(step, code, reason)| FinalClose::new(step, code, reason));
+        let final_close = close.map(|(step, code, reason)| Box::new(FinalClose::new(step, code, reason)));
         if engine.phase.is_handshaking() && final_close.is_none() {
             // A handshake that ends without a CLOSE needs no draining period, and strangers must not cost more
             // memory.
@@ -198,18 +198,15 @@ impl Mmsp2 {
     /// Advances the close as far as possible now.
     pub(crate) fn drive_close(&mut self, engine: &mut Engine, now: Instant) {
         let flushed = self.streams.is_idle();
-        let wait = engine.paths.longest_pto();
         match &self.life {
             Life::Flushing { given, .. } if flushed => {
                 let given = given.clone();
-                self.enter(
-                    engine,
-                    Life::FinSent { until: now + FLUSH_TIME, repeat: Repeat::new(now, wait), given },
-                );
+                let repeat = Repeat::new(now, engine.paths.longest_pto());
+                self.enter(engine, Life::FinSent { until: now + FLUSH_TIME, repeat, given });
             }
             Life::PeerClosing { given, .. } if flushed => {
                 let given = given.clone();
-                let repeat = Repeat::new(now, wait);
+                let repeat = Repeat::new(now, engine.paths.longest_pto());
                 self.enter(engine, Life::FinAckSent { until: now + FLUSH_TIME, repeat, given });
             }
             Life::Flushing { until, given } if *until <= now => {

@@ -155,7 +155,7 @@ impl Mmsp2 {
         if engine.phase.is_handshaking() {
             return None;
         }
-        if self.protector.maybe_update(now, engine.paths.longest_pto()) {
+        if self.protector.maybe_update(now, || engine.paths.longest_pto()) {
             self.counts.key_updates += 1;
             engine.observe(now, &Fact::KeyUpdate);
         }

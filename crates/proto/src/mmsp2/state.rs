@@ -27,7 +27,7 @@ pub(crate) enum Life {
     /// FIN-ACK was sent, FIN-DONE is awaited.
     FinAckSent { until: Instant, repeat: Repeat, given: CloseReason },
     /// The outcome is known and reported; the final CLOSE, if there is one, answers late packets.
-    Draining { until: Instant, final_close: Option<FinalClose> },
+    Draining { until: Instant, final_close: Option<Box<FinalClose>> },
     /// The connection has ended.
     Closed,
 }

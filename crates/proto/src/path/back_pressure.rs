@@ -41,6 +41,12 @@ impl BackPressure {
         }
     }
 
+    /// Whether any address pair is known to be full: spares most callers to copy theirs.
+    #[inline]
+    pub(super) fn is_any_full(&self) -> bool {
+        self.0.is_some()
+    }
+
     pub(super) fn is_blocked(&self, present: &FourTuple) -> bool {
         self.full(present).is_some()
     }

@@ -193,12 +193,16 @@ impl Path {
     }
 
     /// Whether the driver can pass nothing on to the carrier now.
+    #[inline]
     pub(crate) fn is_blocked(&self) -> bool {
-        self.back_pressure.is_blocked(&self.tuple())
+        self.back_pressure.is_any_full() && self.back_pressure.is_blocked(&self.tuple())
     }
 
     /// When data no longer waits for the carrier, because it takes longer than a full window would.
     pub(crate) fn stalls_at(&self) -> Option<Instant> {
+        if !self.back_pressure.is_any_full() {
+            return None;
+        }
         self.back_pressure.stalls_at(&self.tuple(), self.rtt().smoothed)
     }
 
@@ -524,6 +528,9 @@ impl Path {
     /// The next response that may go out; a response to an unvalidated address waits until the amplification
     /// limit permits it.
     pub(crate) fn pop_response(&mut self, now: Instant) -> Option<(FourTuple, u64)> {
+        if self.responses.is_empty() {
+            return None;
+        }
         self.responses.retain(|waiting| now - waiting.received_at < RESPONSE_LIFETIME);
         let (tuple, has_room) =
             (self.tuple(), !self.is_blocked() && self.addresses.amplification().has_room());

@@ -12,6 +12,9 @@ use crate::{FourTuple, Instant};
 
 use super::{Path, PathState, Role};
 
+/// Bounds what is computed from the probe timeout of a slow path.
+const LONGEST_PTO: Duration = Duration::from_secs(3);
+
 /// The open paths; closed ones are removed.
 #[derive(Debug, Default)]
 pub(crate) struct PathSet {
@@ -127,9 +130,14 @@ impl PathSet {
         self.longest_pto() * 3
     }
 
+    /// `time`, but at least [`Self::drain_time`], which is computed only if that can be longer.
+    pub(crate) fn at_least_drain_time(&self, time: Duration) -> Duration {
+        if time >= LONGEST_PTO * 3 { time } else { time.max(self.drain_time()) }
+    }
+
     pub(crate) fn longest_pto(&self) -> Duration {
         let paths = self.iter().filter(|path| path.is_live()).map(|path| path.recovery.pto());
-        paths.max().unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(3))
+        paths.max().unwrap_or(Duration::from_secs(1)).min(LONGEST_PTO)
     }
 
     /// The longest smoothed RTT of the live paths.

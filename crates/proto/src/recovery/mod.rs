@@ -388,6 +388,10 @@ impl PathRecovery {
     /// Nothing is sent on this path now, because no data waits or the data is kept for another path. If window and
     /// pacer would permit sending, the samples of the next round trip are application-limited.
     pub(crate) fn check_app_limited(&mut self, now: Instant) {
+        if self.rate.is_app_limited() && self.sent.bytes() == ByteCount::ZERO {
+            // As it is with an end that only receives, at each of its turns: the next packet is marked already.
+            return self.pacer.cancel_departure();
+        }
         let room = self.room(now);
         self.pacer.cancel_departure();
         match room {

@@ -274,6 +274,7 @@ pub fn short_header_len(number_len: usize) -> usize {
 
 /// Appends a short header with the lowest `number_len` bytes (1 to 4) of `packet_number`; returns where in the
 /// buffer the packet number begins.
+#[inline]
 pub fn encode_short(
     w: &mut Writer<'_>,
     destination: &ConnectionId,

@@ -14,14 +14,15 @@ use crate::KeyLimits;
 /// Keys are updated, and old ones discarded, only after this many probe timeouts (RFC 9001, section 6.5).
 const WAIT_IN_PTOS: u32 = 3;
 
-/// Keys of [`EncryptionLevel::OneRtt`](super::EncryptionLevel::OneRtt). The next ones are derived ahead, so that a
-/// key update of the peer costs no more time than any packet; header protection keys stay (RFC 9001, section 6).
+/// Keys of [`EncryptionLevel::OneRtt`](super::EncryptionLevel::OneRtt). The next ones are derived
+/// when they are first needed, and kept: a packet with the other key phase, whoever made it, costs that once in a phase.
+/// Header protection keys stay (RFC 9001, section 6).
 pub(super) struct DataKeys {
     sealing: Arc<SealKey>,
     remote_header: Box<dyn HeaderProtectionKey>,
     previous: Option<Previous>,
     opening: Box<dyn PacketKey>,
-    next: PacketKeySet,
+    next: Option<Box<PacketKeySet>>,
     secrets: Secrets,
     phase: Phase,
     confirmed: bool,
@@ -47,13 +48,13 @@ pub(super) enum KeyAge {
 pub(super) struct TooEarly;
 
 impl DataKeys {
-    pub(super) fn new(keys: Keys, mut secrets: Secrets) -> Self {
+    pub(super) fn new(keys: Keys, secrets: Secrets) -> Self {
         Self {
             sealing: Arc::new(SealKey::new(keys.local.header.into(), keys.local.packet)),
             remote_header: keys.remote.header,
             previous: None,
             opening: keys.remote.packet,
-            next: secrets.next_packet_keys(),
+            next: None,
             secrets,
             phase: Phase::new(0),
             confirmed: false,
@@ -102,14 +103,23 @@ impl DataKeys {
     }
 
     /// The key that a packet was sealed with, by its key phase bit and number (RFC 9001, section 6.3).
-    pub(super) fn opening(&self, bit: bool, path: PathId, number: u64) -> (KeyAge, &dyn PacketKey) {
+    pub(super) fn opening(&mut self, bit: bool, path: PathId, number: u64) -> (KeyAge, &dyn PacketKey) {
         if bit == self.phase.bit() {
             return (KeyAge::Current, self.opening.as_ref());
         }
         match &self.previous {
             Some(previous) if self.phase.is_older(path, number) => (KeyAge::Previous, previous.key.as_ref()),
-            Some(_) | None => (KeyAge::Next, self.next.remote.as_ref()),
+            Some(_) | None => {
+                let next = self.next.get_or_insert_with(|| Box::new(self.secrets.next_packet_keys()));
+                (KeyAge::Next, next.remote.as_ref())
+            }
         }
+    }
+
+    /// Whether the keys of the next phase were derived.
+    #[cfg(test)]
+    pub(super) fn has_next(&self) -> bool {
+        self.next.is_some()
     }
 
     /// Records a decrypted packet; returns whether this made the next keys the current ones.
@@ -130,12 +140,17 @@ impl DataKeys {
     }
 
     /// See [`Protector::maybe_update`](super::Protector::maybe_update).
-    pub(super) fn maybe_update(&mut self, now: Instant, max_pto: Duration, limits: &KeyLimits) -> bool {
-        let wait = max_pto.saturating_mul(WAIT_IN_PTOS);
+    pub(super) fn maybe_update(
+        &mut self,
+        now: Instant,
+        max_pto: impl Fn() -> Duration,
+        limits: &KeyLimits,
+    ) -> bool {
+        let wait = || max_pto().saturating_mul(WAIT_IN_PTOS);
         let peer_followed = self.phase.peer_followed();
         if let Some(previous) = &mut self.previous
             && peer_followed
-            && now >= *previous.dropped_at.get_or_insert(now + wait)
+            && now >= *previous.dropped_at.get_or_insert_with(|| now + wait())
         {
             self.previous = None;
         }
@@ -148,7 +163,7 @@ impl DataKeys {
 
     /// Makes the next keys the current ones, in both directions.
     pub(super) fn advance(&mut self) {
-        let next = std::mem::replace(&mut self.next, self.secrets.next_packet_keys());
+        let next = self.next.take().map_or_else(|| self.secrets.next_packet_keys(), |next| *next);
         self.sealing = Arc::new(self.sealing.successor(next.local));
         let old = std::mem::replace(&mut self.opening, next.remote);
         self.previous = Some(Previous { key: old, dropped_at: None });

@@ -36,8 +36,8 @@ use crate::{EncryptionLevel, Instant, KeyLimits};
 pub(crate) struct Protector {
     side: Side,
     limits: KeyLimits,
-    initial: Option<LevelKeys>,
-    handshake: Option<LevelKeys>,
+    initial: Option<Box<LevelKeys>>,
+    handshake: Option<Box<LevelKeys>>,
     one_rtt: Option<Box<DataKeys>>,
     /// Packets of any level and phase that failed to decrypt (RFC 9001, section 6.6).
     failed: u64,
@@ -53,9 +53,9 @@ struct LevelKeys {
 }
 
 impl LevelKeys {
-    fn new(keys: Keys) -> Self {
+    fn boxed(keys: Keys) -> Box<Self> {
         let local = Arc::new(SealKey::new(keys.local.header.into(), keys.local.packet));
-        Self { local, remote: keys.remote, usage: Usage::default() }
+        Box::new(Self { local, remote: keys.remote, usage: Usage::default() })
     }
 }
 
@@ -80,12 +80,12 @@ impl Protector {
             Side::Server => TlsSide::Server,
         };
         let keys = suite.keys(original_destination.as_slice(), side, Version::V1);
-        self.initial = Some(LevelKeys::new(keys));
+        self.initial = Some(LevelKeys::boxed(keys));
     }
 
     /// Takes the keys of [`EncryptionLevel::Handshake`] from the handshake.
     pub(crate) fn install_handshake(&mut self, keys: Keys) {
-        self.handshake = Some(LevelKeys::new(keys));
+        self.handshake = Some(LevelKeys::boxed(keys));
     }
 
     /// Takes the keys of [`EncryptionLevel::OneRtt`], and the secrets of later ones, from the handshake.
@@ -153,7 +153,7 @@ impl Protector {
     /// An update is due after [`KeyLimits::update_after_packets`] or [`KeyLimits::update_after`]. It is permitted
     /// after the confirmation, and three `max_pto` (the largest among the paths) after the first acknowledgement of a
     /// packet of the current phase. Called once per burst; costs a few comparisons.
-    pub(crate) fn maybe_update(&mut self, now: Instant, max_pto: Duration) -> bool {
+    pub(crate) fn maybe_update(&mut self, now: Instant, max_pto: impl Fn() -> Duration) -> bool {
         self.one_rtt.as_mut().is_some_and(|data| data.maybe_update(now, max_pto, &self.limits))
     }
 

@@ -80,7 +80,7 @@ impl Protector {
     /// Decrypts `packet`, which is one whole packet without any that follow it in the datagram.
     ///
     /// `replay` belongs to the packet's number space; the caller marks the number in it afterwards. If decryption
-    /// fails the content of `packet` is lost. Nothing is allocated, except when the peer updates keys.
+    /// fails the content of `packet` is lost. Nothing is allocated, except for the first packet of another key phase.
     pub(crate) fn open(
         &mut self,
         at: &Incoming,
@@ -88,8 +88,8 @@ impl Protector {
         replay: &ReplayWindow,
     ) -> Result<Opened, OpenError> {
         let opened = match at.level {
-            EncryptionLevel::Initial => open_without_phase(self.initial.as_ref(), at, packet, replay),
-            EncryptionLevel::Handshake => open_without_phase(self.handshake.as_ref(), at, packet, replay),
+            EncryptionLevel::Initial => open_without_phase(self.initial.as_deref(), at, packet, replay),
+            EncryptionLevel::Handshake => open_without_phase(self.handshake.as_deref(), at, packet, replay),
             EncryptionLevel::OneRtt => self.open_data(at, packet, replay),
         };
         if matches!(opened, Err(OpenError::Failed)) {

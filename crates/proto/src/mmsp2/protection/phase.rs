@@ -19,8 +19,8 @@ pub(super) struct Phase {
     /// First acknowledgement of a packet of this phase.
     acked: Option<Instant>,
     proof: Proof,
-    /// Few connections have more paths, and every idle connection pays for these places.
-    paths: SmallVec<[PathNotes; 4]>,
+    /// Most connections have one path, and every idle connection pays for these places.
+    paths: SmallVec<[PathNotes; 1]>,
 }
 
 /// How far the peer has come, as its own packets prove.
@@ -34,13 +34,16 @@ enum Proof {
     Answered,
 }
 
-/// The first packet numbers of the phase on one path.
+/// The first packet numbers of the phase on one path, [`NONE`] before there are any.
 #[derive(Debug, Clone, Copy)]
 struct PathNotes {
     path: PathId,
-    sealed: Option<u64>,
-    opened: Option<u64>,
+    sealed: u64,
+    opened: u64,
 }
+
+/// Above all packet numbers.
+const NONE: u64 = u64::MAX;
 
 impl Phase {
     /// The phase after `index` key updates.
@@ -71,7 +74,7 @@ impl Phase {
         if self.proof == Proof::Opened {
             self.proof = Proof::Answered;
         }
-        self.note(path, |notes| notes.sealed = Some(notes.sealed.map_or(number, |first| first.min(number))));
+        self.note(path, |notes| notes.sealed = notes.sealed.min(number));
     }
 
     /// Records a packet that the keys of this phase decrypted.
@@ -79,13 +82,12 @@ impl Phase {
         if self.proof == Proof::None {
             self.proof = Proof::Opened;
         }
-        self.note(path, |notes| notes.opened = Some(notes.opened.map_or(number, |first| first.min(number))));
+        self.note(path, |notes| notes.opened = notes.opened.min(number));
     }
 
     /// Records the first acknowledgement of a packet of this phase.
     pub(super) fn on_acked(&mut self, now: Instant, path: PathId, largest: u64) {
-        let of_this_phase =
-            self.notes(path).and_then(|notes| notes.sealed).is_some_and(|first| largest >= first);
+        let of_this_phase = self.notes(path).is_some_and(|notes| largest >= notes.sealed);
         if of_this_phase && self.acked.is_none() {
             self.acked = Some(now);
         }
@@ -98,7 +100,7 @@ impl Phase {
 
     /// Whether a number of `path` lies below all numbers decrypted in this phase, so belongs to an earlier one.
     pub(super) fn is_older(&self, path: PathId, number: u64) -> bool {
-        self.notes(path).and_then(|notes| notes.opened).is_none_or(|first| number < first)
+        self.notes(path).is_none_or(|notes| number < notes.opened)
     }
 
     /// Whether a packet of this phase arrived from the peer.
@@ -118,10 +120,15 @@ impl Phase {
     }
 
     /// Whether a key update is due and permitted (RFC 9001, sections 6.1 and 6.5).
-    pub(super) fn should_end(&mut self, now: Instant, wait: Duration, limits: &KeyLimits) -> bool {
+    pub(super) fn should_end(
+        &mut self,
+        now: Instant,
+        wait: impl Fn() -> Duration,
+        limits: &KeyLimits,
+    ) -> bool {
         let began = *self.began.get_or_insert(now);
         let due = self.usage.sealed() >= limits.update_after_packets || now - began >= limits.update_after;
-        due && self.acked.is_some_and(|at| now - at >= wait)
+        due && self.acked.is_some_and(|at| now - at >= wait())
     }
 
     fn notes(&self, path: PathId) -> Option<&PathNotes> {
@@ -133,7 +140,7 @@ impl Phase {
         if let Some(notes) = self.paths.iter_mut().find(|notes| notes.path == path) {
             return note(notes);
         }
-        let mut notes = PathNotes { path, sealed: None, opened: None };
+        let mut notes = PathNotes { path, sealed: NONE, opened: NONE };
         note(&mut notes);
         self.paths.push(notes);
     }

@@ -43,8 +43,10 @@ impl Protector {
         }
         let (key, path) = match packet.level {
             // Before there are paths all packets of a level share one number space, so one nonce space.
-            EncryptionLevel::Initial => (take_key(self.initial.as_mut(), &self.limits)?, PathId::FIRST),
-            EncryptionLevel::Handshake => (take_key(self.handshake.as_mut(), &self.limits)?, PathId::FIRST),
+            EncryptionLevel::Initial => (take_key(self.initial.as_deref_mut(), &self.limits)?, PathId::FIRST),
+            EncryptionLevel::Handshake => {
+                (take_key(self.handshake.as_deref_mut(), &self.limits)?, PathId::FIRST)
+            }
             EncryptionLevel::OneRtt => {
                 let data = self.one_rtt.as_mut().ok_or(SealError::NoKeys)?;
                 let (key, phase) = data.sealing(&self.limits).ok_or(SealError::KeyExhausted)?;

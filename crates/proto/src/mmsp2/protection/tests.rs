@@ -272,12 +272,12 @@ fn a_packet_too_short_for_header_protection_is_not_sealed() {
 #[test]
 fn keys_are_updated_after_the_limit_when_an_acknowledgement_is_three_ptos_old() {
     let (mut client, mut server) = ends(eager());
-    assert!(!client.protector.maybe_update(at(0), PTO));
+    assert!(!client.protector.maybe_update(at(0), || PTO));
     exchange(&mut client, &mut server, at(10));
-    assert!(!client.protector.maybe_update(at(309), PTO));
-    assert!(client.protector.maybe_update(at(310), PTO));
+    assert!(!client.protector.maybe_update(at(309), || PTO));
+    assert!(client.protector.maybe_update(at(310), || PTO));
     assert!(client.protector.key_phase());
-    assert!(!client.protector.maybe_update(at(10_000), PTO), "nothing of the new phase was acknowledged");
+    assert!(!client.protector.maybe_update(at(10_000), || PTO), "nothing of the new phase was acknowledged");
 
     let packet = client.seal(1);
     assert_eq!(server.open(1, &packet), Ok(true), "the server follows");
@@ -297,36 +297,36 @@ fn keys_are_not_updated_before_the_confirmation() {
     server.protector.install_one_rtt(one_rtt, secrets);
 
     exchange(&mut client, &mut server, at(0));
-    assert!(!client.protector.maybe_update(at(5_000), PTO));
+    assert!(!client.protector.maybe_update(at(5_000), || PTO));
     client.protector.on_confirmed();
-    assert!(client.protector.maybe_update(at(5_000), PTO));
+    assert!(client.protector.maybe_update(at(5_000), || PTO));
 }
 
 #[test]
 fn keys_are_updated_after_an_hour() {
     let (mut client, mut server) = ends(KeyLimits::default());
-    assert!(!client.protector.maybe_update(at(0), PTO));
+    assert!(!client.protector.maybe_update(at(0), || PTO));
     exchange(&mut client, &mut server, at(10));
-    assert!(!client.protector.maybe_update(at(3_599_999), PTO));
-    assert!(client.protector.maybe_update(at(3_600_000), PTO));
+    assert!(!client.protector.maybe_update(at(3_599_999), || PTO));
+    assert!(client.protector.maybe_update(at(3_600_000), || PTO));
 }
 
 #[test]
 fn an_acknowledgement_of_the_previous_phase_does_not_count() {
     let (mut client, mut server) = ends(eager());
     exchange(&mut client, &mut server, at(0));
-    assert!(client.protector.maybe_update(at(300), PTO));
+    assert!(client.protector.maybe_update(at(300), || PTO));
     let newest_old = client.sent[0] - 1;
     let packet = client.seal(0);
     server.open(0, &packet).unwrap();
     let answer = server.seal(0);
     client.open(0, &answer).unwrap();
     client.protector.on_acked(at(300), PathId(0), newest_old);
-    client.protector.maybe_update(at(300), PTO);
-    assert!(!client.protector.maybe_update(at(9_000), PTO));
+    client.protector.maybe_update(at(300), || PTO);
+    assert!(!client.protector.maybe_update(at(9_000), || PTO));
     client.protector.on_acked(at(9_000), PathId(0), newest_old + 1);
-    assert!(!client.protector.maybe_update(at(9_299), PTO));
-    assert!(client.protector.maybe_update(at(9_300), PTO));
+    assert!(!client.protector.maybe_update(at(9_299), || PTO));
+    assert!(client.protector.maybe_update(at(9_300), || PTO));
 }
 
 #[test]
@@ -334,19 +334,19 @@ fn late_packets_of_the_old_phase_open_on_every_path_for_three_ptos() {
     let (mut client, mut server) = ends(eager());
     exchange(&mut client, &mut server, at(0));
     let late: Vec<_> = [0, 0, 1, 1, 2].map(|path| (path, client.seal(path))).into();
-    assert!(client.protector.maybe_update(at(400), PTO));
+    assert!(client.protector.maybe_update(at(400), || PTO));
     let fresh = client.seal(0);
     assert_eq!(server.open(0, &fresh), Ok(true));
-    server.protector.maybe_update(at(400), PTO);
+    server.protector.maybe_update(at(400), || PTO);
 
     assert_eq!(server.open(late[1].0, &late[1].1), Ok(false), "overtaken on the same path");
     assert_eq!(server.open(late[2].0, &late[2].1), Ok(false), "a path that has seen nothing new yet");
     let fresh = client.seal(1);
     assert_eq!(server.open(1, &fresh), Ok(false));
     assert_eq!(server.open(late[3].0, &late[3].1), Ok(false));
-    server.protector.maybe_update(at(699), PTO);
+    server.protector.maybe_update(at(699), || PTO);
     assert_eq!(server.open(late[0].0, &late[0].1), Ok(false));
-    server.protector.maybe_update(at(700), PTO);
+    server.protector.maybe_update(at(700), || PTO);
     assert_eq!(server.open(late[4].0, &late[4].1), Err(OpenError::Failed), "the old key is dropped");
 }
 
@@ -354,9 +354,9 @@ fn late_packets_of_the_old_phase_open_on_every_path_for_three_ptos() {
 fn the_initiator_opens_packets_of_the_old_phase_until_the_peer_follows() {
     let (mut client, mut server) = ends(eager());
     exchange(&mut client, &mut server, at(0));
-    assert!(client.protector.maybe_update(at(300), PTO));
+    assert!(client.protector.maybe_update(at(300), || PTO));
     for later in [400, 5_000, 60_000] {
-        client.protector.maybe_update(at(later), PTO);
+        client.protector.maybe_update(at(later), || PTO);
         let old = server.seal(2);
         assert_eq!(client.open(2, &old), Ok(false));
     }
@@ -368,8 +368,8 @@ fn both_ends_may_update_keys_at_the_same_time() {
     exchange(&mut client, &mut server, at(0));
     server.protector.on_acked(at(0), PathId(0), 0);
     let old = server.seal(3);
-    assert!(client.protector.maybe_update(at(300), PTO));
-    assert!(server.protector.maybe_update(at(300), PTO));
+    assert!(client.protector.maybe_update(at(300), || PTO));
+    assert!(server.protector.maybe_update(at(300), || PTO));
     let (from_client, from_server) = (client.seal(0), server.seal(0));
     assert_eq!(server.open(0, &from_client), Ok(false));
     assert_eq!(client.open(0, &from_server), Ok(false));
@@ -387,11 +387,11 @@ fn many_successive_key_updates_work_on_all_paths() {
             client.open(path, &packet).unwrap();
             client.protector.on_acked(at(round * 1000), PathId(path), client.sent[path as usize] - 1);
         }
-        client.protector.maybe_update(at(round * 1000), PTO);
-        server.protector.maybe_update(at(round * 1000), PTO);
+        client.protector.maybe_update(at(round * 1000), || PTO);
+        server.protector.maybe_update(at(round * 1000), || PTO);
         let before = client.protector.key_phase();
-        assert!(client.protector.maybe_update(at(round * 1000 + 500), PTO));
-        server.protector.maybe_update(at(round * 1000 + 500), PTO);
+        assert!(client.protector.maybe_update(at(round * 1000 + 500), || PTO));
+        server.protector.maybe_update(at(round * 1000 + 500), || PTO);
         assert_ne!(client.protector.key_phase(), before);
     }
 }
@@ -400,13 +400,38 @@ fn many_successive_key_updates_work_on_all_paths() {
 fn a_second_update_before_the_first_was_acknowledged_is_a_violation() {
     let (mut client, mut server) = ends(eager());
     exchange(&mut client, &mut server, at(0));
-    assert!(client.protector.maybe_update(at(300), PTO));
+    assert!(client.protector.maybe_update(at(300), || PTO));
     let first = client.seal(0);
     assert_eq!(server.open(0, &first), Ok(true));
     // The server has sent nothing since, so the client cannot have an acknowledgement.
     client.protector.force_update();
     let second = client.seal(0);
     assert_eq!(server.open(0, &second), Err(OpenError::KeyUpdate));
+}
+
+#[test]
+fn the_next_keys_are_derived_for_the_first_packet_that_seems_to_need_them_and_kept() {
+    let (mut client, mut server) = ends(KeyLimits::default());
+    exchange(&mut client, &mut server, at(0));
+    let has_next = |end: &End| end.protector.one_rtt.as_ref().unwrap().has_next();
+    assert!(!has_next(&server) && !has_next(&client));
+    // Flips every bit below the mask in turn: some change the key phase.
+    for bit in 0..8 {
+        let mut forged = client.seal(0);
+        forged[0] ^= 1 << bit;
+        assert!(server.open(0, &forged).is_err());
+    }
+    assert!(has_next(&server), "a forger caused it");
+    let (before, failed) = (has_next(&server), server.protector.failed_openings());
+    let mut forged = client.seal(0);
+    forged[0] ^= 0x04;
+    assert_eq!(server.open(0, &forged), Err(OpenError::Failed));
+    assert_eq!((before, server.protector.failed_openings()), (has_next(&server), failed + 1));
+    client.protector.force_update();
+    let update = client.seal(0);
+    assert_eq!(server.open(0, &update), Ok(true));
+    assert!(!has_next(&server), "those of the phase after are derived when that begins");
+    exchange(&mut client, &mut server, at(1));
 }
 
 #[test]
@@ -541,7 +566,7 @@ fn run_with_key_updates(seed: u8) -> u32 {
     let (mut flying, mut updates): (Vec<Flying>, u32) = (Vec::new(), 0);
     for now in (0..20_000).step_by(5) {
         for (who, end) in ends.iter_mut().enumerate() {
-            updates += u32::from(end.protector.maybe_update(at(now), PTO));
+            updates += u32::from(end.protector.maybe_update(at(now), || PTO));
             // Some paths are unused for long periods.
             let path = u32::try_from(below(4) * below(2)).unwrap();
             let arrives = now + 5 + below(20 * u64::from(path) + 10);
@@ -559,7 +584,7 @@ fn run_with_key_updates(seed: u8) -> u32 {
             let (opened, _) = opened.unwrap_or_else(|error| panic!("at {now} on {}: {error}", flight.path));
             received[flight.to].push((PathId(flight.path), opened.packet_number));
             flight.acks.iter().for_each(|(path, largest)| end.protector.on_acked(at(now), *path, *largest));
-            updates += u32::from(end.protector.maybe_update(at(now), PTO));
+            updates += u32::from(end.protector.maybe_update(at(now), || PTO));
         }
     }
     updates

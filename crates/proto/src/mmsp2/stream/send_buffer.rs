@@ -276,6 +276,7 @@ pub(crate) struct Unwritten<'a> {
 
 impl Unwritten<'_> {
     /// Appends the next `count` bytes, all of which are still here.
+    #[inline]
     pub(crate) fn write(&mut self, mut count: usize, w: &mut Writer<'_>) {
         while count > 0 {
             let (now, later) = self.front.split_at(count.min(self.front.len()));

@@ -216,6 +216,10 @@ impl StreamSet {
     pub(crate) fn shrink_to_fit(&mut self) {
         self.events.shrink_to_fit();
         self.queue.shrink_to_fit();
+        if self.streams.is_empty() {
+            // An empty tree keeps a node.
+            self.streams = BTreeMap::new();
+        }
     }
 
     fn raise_stream_limit(&mut self, limit: u64) {
