@@ -47,7 +47,11 @@ fn client_stream(packets: &[Packet]) -> Vec<u8> {
             if let Ok(Block::Stream(piece)) = block.block
                 && piece.stream == StreamId::new(Side::Client, 0)
             {
-                pieces.insert(piece.offset, piece.data.to_vec());
+                let known: &mut Vec<u8> = pieces.entry(piece.offset).or_default();
+                // A repetition may have less.
+                if known.len() < piece.data.len() {
+                    *known = piece.data.to_vec();
+                }
             }
         }
     }

@@ -147,9 +147,10 @@ impl Holder<'_> {
         let paths: SmallVec<[PathId; 8]> = live(engine).map(|path| path.id).collect();
         held.controller.set_paths(&paths, mean_rtt(engine), segment);
         held.carriers.clear();
-        let rate = held.controller.rate_of_each(mean_rtt(engine), segment);
+        let of_segment = held.controller.rate_of_segment((mean_rtt(engine), shortest_rtt(engine)), segment);
         for (id, segments) in held.controller.windows() {
             let window = segment * segments;
+            let rate = of_segment.map(|rate| rate.scaled(segments, 1));
             let is_datagram = engine.paths.get(id).is_some_and(Path::is_datagram);
             self.control
                 .send_receive_limit(id, Wanted { window: Some(window).filter(|_| is_datagram), rate });
@@ -178,6 +179,15 @@ fn mean_rtt(engine: &Engine) -> Duration {
     let (count, sum) =
         live(engine).fold((0, Duration::ZERO), |(count, sum), path| (count + 1, sum + rtt(path)));
     sum.checked_div(count).unwrap_or(engine.config.initial_rtt)
+}
+
+/// The shortest round trip of any path.
+fn shortest_rtt(engine: &Engine) -> Duration {
+    let rtt = |path: &Path| match path.recovery.figures() {
+        Some(figures) if !path.is_datagram() => figures.minimum_rtt,
+        _ => path.recovery.rtt().minimum(),
+    };
+    live(engine).map(rtt).min().unwrap_or(engine.config.initial_rtt)
 }
 
 /// Payload of a full packet, the smallest of all paths.

@@ -100,13 +100,24 @@ impl RateController {
         (self.target, self.mean) = (target, target.rate);
     }
 
-    /// The largest rate of each path, where windows are too coarse to hold the target: a segment each round trip is more
-    /// than that already.
-    pub(crate) fn rate_of_each(&self, rtt: Duration, segment: ByteCount) -> Option<Rate> {
+    /// The largest rate for each segment of a window, where windows are too coarse to hold the target: in the shortest
+    /// round trip a segment on each path is more than that already. Windows without congestion, or the least ones, then
+    /// get the target.
+    pub(crate) fn rate_of_segment(
+        &self,
+        (rtt, shortest): (Duration, Duration),
+        segment: ByteCount,
+    ) -> Option<Rate> {
         let count = u64::try_from(self.windows.len()).unwrap_or(u64::MAX);
-        let is_coarse = self.target.rate * rtt < segment * count;
+        let is_coarse = self.target.rate * shortest < segment * count;
         // Headers take a part of it.
-        is_coarse.then(|| (self.target.rate + self.target.guard().scaled(1, 2)).scaled(1, count))
+        let most = self.target.rate + self.target.guard().scaled(1, 2);
+        is_coarse.then(|| most.scaled(1, self.segments(rtt, segment).max(count)))
+    }
+
+    /// What the target needs without congestion.
+    fn segments(&self, rtt: Duration, segment: ByteCount) -> u64 {
+        (self.target.rate * rtt).get().div_ceil(segment.get().max(1))
     }
 
     /// Adopts the paths in use. The sum of the windows stays, if any path has one yet, and is divided anew.
@@ -114,8 +125,7 @@ impl RateController {
         if paths.iter().eq(self.windows.keys()) {
             return;
         }
-        let segments = (self.target.rate * rtt).get().div_ceil(segment.get().max(1));
-        let sum = if self.windows.is_empty() { segments } else { self.sum() };
+        let sum = if self.windows.is_empty() { self.segments(rtt, segment) } else { self.sum() };
         let count = u64::try_from(paths.len()).unwrap_or(u64::MAX).max(1);
         let (each, rest) = (sum / count, sum % count);
         let place = |(at, path): (u64, &PathId)| (*path, (each + u64::from(at < rest)).max(1));

@@ -157,6 +157,20 @@ fn the_sum_of_the_windows_stays_when_paths_come_and_go() {
 }
 
 #[test]
+fn a_rate_bounds_each_path_where_a_segment_in_the_shortest_round_trip_exceeds_the_target() {
+    let wanted = target(RateAlgorithm::Basic, 4);
+    let most = wanted.rate + wanted.guard().scaled(1, 2);
+    let mut controller = RateController::new(wanted, Instant::from_nanos(0), RTT);
+    let paths: Vec<_> = (0..4).map(PathId).collect();
+    controller.set_paths(&paths, RTT, SEGMENT);
+    let millis = Duration::from_millis;
+    assert_eq!(controller.rate_of_segment((RTT, millis(40)), SEGMENT), None, "windows are fine enough");
+    // Eight segments need 80 ms, though they took 1 ms once.
+    assert_eq!(controller.rate_of_segment((RTT, millis(1)), SEGMENT), Some(most.scaled(1, 8)));
+    assert_eq!(controller.rate_of_segment((millis(1), millis(1)), SEGMENT), Some(most.scaled(1, 4)));
+}
+
+#[test]
 fn a_target_out_of_range_names_its_field() {
     let with = |change: fn(&mut TargetRate)| {
         let mut target = TargetRate::new(WANTED);
