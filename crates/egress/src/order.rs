@@ -21,7 +21,8 @@ pub(crate) trait Numbered {
 /// the buffer learns by how much late ones are late, so it hardly delays a flow whose paths deliver in order. A late
 /// datagram is delivered at once, out of order: whoever cannot use it drops it.
 ///
-/// It delays a datagram by at most [`LONGEST`], and holds at most [`MOST_BYTES`], and no more than the quota has left.
+/// It delays a datagram by at most [`LONGEST`], or [`LONGEST_OF_FAST`] behind which more than [`FAST`] waits. It holds at most
+/// [`MOST_BYTES`], and no more than the quota has left.
 // egress 8.6
 #[derive(Debug)]
 pub(crate) struct Resequencer<T> {
@@ -110,7 +111,8 @@ impl<T: Numbered> Resequencer<T> {
 
     /// When the next datagram is due at the latest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.gap_since.map(|since| since + self.lateness.patience())
+        let longest = if self.waiting_bytes > FAST { LONGEST_OF_FAST } else { LONGEST };
+        self.gap_since.map(|since| since + self.lateness.patience().min(longest))
     }
 
     /// Goes on behind the first gap.
@@ -178,7 +180,7 @@ impl Lateness {
 
     /// How long a datagram waits for one before it.
     fn patience(&self) -> Duration {
-        (self.now.max(self.before) * 5 / 4).clamp(SHORTEST, LONGEST)
+        (self.now.max(self.before) * 5 / 4).max(SHORTEST)
     }
 }
 
@@ -186,11 +188,15 @@ impl Lateness {
 const FIRST: Duration = Duration::from_millis(60);
 /// Bounds of the waiting time.
 const SHORTEST: Duration = Duration::from_millis(2);
-pub(crate) const LONGEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_millis(100);
+/// The longest time if more than [`FAST`] waits, as of a flow of more than 20 Mbit/s: a call has less, a download sees
+/// disorder as loss. Its sender keeps a datagram no longer (8.5).
+const LONGEST_OF_FAST: Duration = Duration::from_millis(250);
+const FAST: usize = 256 << 10;
 /// A measured lateness counts for one to two of these.
 const PERIOD: Duration = Duration::from_secs(5);
 /// Most bytes and datagrams that wait, as far as the quota allows.
-const MOST_BYTES: usize = 1 << 20;
+const MOST_BYTES: usize = 2 << 20;
 const MOST: usize = 4096;
 /// Gaps that are remembered.
 const MOST_GAPS: usize = 64;
@@ -281,6 +287,33 @@ mod tests {
     }
 
     #[test]
+    fn a_fast_flow_waits_longer_for_what_was_that_late_before() {
+        let now = Instant::now();
+        let mut buffer = Resequencer::<Datagram>::new(now, &Quota::unlimited());
+        buffer.push(now, datagram(1));
+        buffer.push(now + ms(160), datagram(0));
+        assert_eq!(numbers(&mut buffer, now + ms(160)), [0, 1]);
+        let now = now + ms(1000);
+        for number in 3..10 {
+            buffer.push(now, sized(number, 50_000));
+        }
+        assert_eq!(buffer.deadline(), Some(now + ms(200)));
+        buffer.push(now + ms(160), datagram(2));
+        assert_eq!(numbers(&mut buffer, now + ms(160)), Vec::from_iter(2..10));
+        // However late others were.
+        for number in 11..20 {
+            buffer.push(now + ms(500), sized(number, 50_000));
+        }
+        assert_eq!(numbers(&mut buffer, now + ms(700)), Vec::from_iter(11..20));
+        buffer.push(now + ms(3500), datagram(10));
+        assert_eq!(numbers(&mut buffer, now + ms(3500)), [10]);
+        for number in 21..30 {
+            buffer.push(now + ms(3500), sized(number, 50_000));
+        }
+        assert_eq!(buffer.deadline(), Some(now + ms(3500) + LONGEST_OF_FAST));
+    }
+
+    #[test]
     fn the_bytes_that_wait_are_bounded() {
         let now = Instant::now();
         let mut buffer = Resequencer::<Datagram>::new(now, &Quota::unlimited());
@@ -334,7 +367,7 @@ mod tests {
                 delivered.append(&mut numbers(&mut buffer, now));
                 prop_assert!(buffer.deadline().is_none_or(|deadline| deadline > now));
             }
-            delivered.append(&mut numbers(&mut buffer, now + LONGEST * 60));
+            delivered.append(&mut numbers(&mut buffer, now + LONGEST_OF_FAST * 60));
             delivered.sort_unstable();
             prop_assert_eq!(delivered, (0..60).collect::<Vec<_>>());
         }

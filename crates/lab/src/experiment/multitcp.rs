@@ -47,8 +47,8 @@ const DUMB_BELL: Experiment = Experiment {
         held("five connections hold it", FIVE, 0.8, 0.95, |row| !is_beside_udp(row)),
         held("and nearly beside UDP", FIVE, 0.8, 0.85, is_beside_udp),
         bounded("and exceed it by no more than the guard and a little", FIVE, 0.8),
-        order("five get no less than two", Quantity::Ratio(&goodput(FIVE), &goodput(TWO))),
-        order("two no less than one", Quantity::Ratio(&goodput(TWO), &goodput(ONE))),
+        order("beside others five get no less than two", Quantity::Ratio(&goodput(FIVE), &goodput(TWO))),
+        order("and two no less than one", Quantity::Ratio(&goodput(TWO), &goodput(ONE))),
     ],
     ..PLAIN
 };
@@ -81,8 +81,11 @@ pub(super) static FIGURE_84: Experiment = Experiment {
     claims: &[
         held("eight connections hold it", EIGHT_480, 0.48, 0.95, everywhere),
         bounded("and exceed it by no more than the guard and a little", EIGHT_480, 0.48),
-        order("eight get no less than four", Quantity::Ratio(&goodput(EIGHT_480), &goodput(FOUR_480))),
-        order("four no less than one", Quantity::Ratio(&goodput(FOUR_480), &goodput(ONE_480))),
+        order(
+            "beside others eight get no less than four",
+            Quantity::Ratio(&goodput(EIGHT_480), &goodput(FOUR_480)),
+        ),
+        order("and four no less than one", Quantity::Ratio(&goodput(FOUR_480), &goodput(ONE_480))),
     ],
     ..PLAIN
 };
@@ -147,7 +150,7 @@ pub(super) static FIGURE_86: Experiment = Experiment {
         held("five connections hold it", FIVE_1600, 1.6, 0.95, everywhere),
         bounded("and exceed it by no more than the guard and a little", FIVE_1600, 1.6),
         order(
-            "the advanced algorithm gets no less than one connection",
+            "beside others the advanced algorithm gets no less than one connection",
             Quantity::Ratio(&goodput(ADVANCED_1600), &goodput(ONE_1600)),
         ),
     ],
@@ -270,6 +273,11 @@ fn dumb_bell([udp, fifteen, twenty]: [[f64; 3]; 3]) -> Vec<Row> {
 
 const UDP_PHASE: &str = "beside UDP";
 
+/// Without others each rate may lie anywhere within the guard, so that their order means nothing.
+fn is_beside_others(row: &Row) -> bool {
+    row.phase.is_some_and(|phase| phase.name.starts_with("beside"))
+}
+
 fn is_beside_udp(row: &Row) -> bool {
     row.phase.is_some_and(|phase| phase.name == UDP_PHASE)
 }
@@ -318,5 +326,5 @@ const fn bounded(what: &'static str, name: &'static str, wanted: f64) -> Claim {
 }
 
 const fn order(what: &'static str, quantity: Quantity) -> Claim {
-    Claim { what, quantity, bound: Bound::AtLeast(0.95), unit: Unit::Times, applies: everywhere }
+    Claim { what, quantity, bound: Bound::AtLeast(0.95), unit: Unit::Times, applies: is_beside_others }
 }
