@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_proto::identity::{self, Identity, ServerTrust};
-use manyway_proto::{ConnectionConfig, LocalAddress};
+use manyway_proto::{ConnectionConfig, LocalAddress, ShortCode};
 use rustls::pki_types::ServerName;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::advice::{Advice, AdviceBoard};
-use crate::code::{CodeError, OfferedCode};
+use crate::carriers::CarrierChoice;
+use crate::code::{Access, CodeError, OfferedCode, RedeemedCode};
 use crate::connection::Connection;
 use crate::driver::CLOSE_TIME;
 use crate::driver::threads::Threads;
@@ -18,7 +19,8 @@ use crate::error::{BindFailure, ConnectError};
 use crate::key_log::KeyLog;
 use crate::link::{Command, Dial, Link};
 use crate::options::{EndpointOptions, Mmsp1Options, ServerOptions};
-use crate::resolve::{ResolveError, Resolver};
+use crate::resolve::ResolveError;
+use crate::tcp::Settings;
 use crate::ticket::{Host, HostPort, Ticket};
 
 /// Clients that may wait for [`Endpoint::accept`]; further ones are refused.
@@ -67,7 +69,8 @@ pub struct Endpoint {
     threads: Threads,
     incoming: tokio::sync::Mutex<mpsc::Receiver<Arc<Link>>>,
     connection: ConnectionConfig,
-    resolver: Resolver,
+    carrier: CarrierChoice,
+    tcp: Settings,
     key_log: KeyLog,
     advice: AdviceBoard,
 }
@@ -81,13 +84,14 @@ impl Endpoint {
         options.connection.validate().map_err(BindFailure::Config)?;
         options.server.iter().try_for_each(ServerOptions::validate).map_err(BindFailure::Config)?;
         options.mmsp1.iter().try_for_each(Mmsp1Options::validate).map_err(BindFailure::Config)?;
-        let (connection, resolver) = (options.connection.clone(), options.resolver());
+        let (connection, carrier, tcp) =
+            (options.connection.clone(), options.carriers.choice, options.tcp_settings());
         let key_log = KeyLog::new(options.key_log);
         let (incoming_sender, incoming) = mpsc::channel(BACKLOG);
         let advice = AdviceBoard::default();
         let threads = Threads::start(options, &key_log, &incoming_sender, &advice)?;
         let incoming = tokio::sync::Mutex::new(incoming);
-        Ok(Self { threads, incoming, connection, resolver, key_log, advice })
+        Ok(Self { threads, incoming, connection, carrier, tcp, key_log, advice })
     }
 
     /// The listening addresses of the server, with the ports that the system chose.
@@ -176,7 +180,7 @@ impl Endpoint {
 
     async fn dial(&self, hosts: &[HostPort], dial: Dial) -> Result<Connection, ConnectError> {
         let patience = self.connection.connect_timeout;
-        let found = tokio::time::timeout(patience, self.resolver.resolve(hosts)).await;
+        let found = tokio::time::timeout(patience, self.tcp.resolver.resolve(hosts)).await;
         let remotes = found
             .unwrap_or_else(|_| Err(ResolveError::late(hosts, patience)))
             .map_err(ConnectError::Resolve)?;
@@ -190,23 +194,52 @@ impl Endpoint {
     }
 
     /// Opens a code for a ticket of this endpoint at the first of these rendezvous servers that answers. The end that
-    /// has the code gets the ticket, once, by [`redeem_code`](crate::redeem_code), and also the addresses at which those
+    /// has the code gets the ticket, once, by [`redeem_code`](Self::redeem_code), and also the addresses at which those
     /// servers see this endpoint. [`OfferedCode::run`] does the work.
     ///
+    /// The servers are reached over the interfaces of [`EndpointOptions::locals`] and with
+    /// [`EndpointOptions::carriers`], as a server is by a client.
+    ///
     /// # Errors
-    /// No server answers within 4 s, or there is no room for another code.
+    /// No interface leads to the servers, none answers within 4 s, or there is no room for another code.
     pub async fn offer_code(
         &self,
         servers: &[SocketAddr],
         ticket: &Ticket,
     ) -> Result<OfferedCode, CodeError> {
-        let commands = self.commands().ok_or(CodeError::EndpointClosed)?;
-        OfferedCode::open(commands, servers, ticket.clone()).await
+        let access = self.access().ok_or(CodeError::EndpointClosed)?;
+        OfferedCode::open(access, servers, ticket.clone()).await
     }
 
-    /// A way to its driver.
-    pub(crate) fn commands(&self) -> Option<mpsc::WeakUnboundedSender<Command>> {
-        self.threads.first()
+    /// Redeems a code at the first of these rendezvous servers that knows it, which are reached as by
+    /// [`offer_code`](Self::offer_code).
+    ///
+    /// ```no_run
+    /// # async fn example(endpoint: &manyway::Endpoint) -> Result<(), Box<dyn std::error::Error>> {
+    /// let code = "7-guitar-island".parse()?;
+    /// let mut redeemed = endpoint.redeem_code(&code, &["192.0.2.9:4455".parse()?]).await?;
+    /// let hosts = redeemed.ticket().hosts().to_vec();
+    /// let connection = redeemed.connect(endpoint, &hosts).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// No interface leads to the servers, none answers within 10 s or knows the code, the other end does not answer
+    /// within 20 s, or the code is wrong: then it is void.
+    pub async fn redeem_code(
+        &self,
+        code: &ShortCode,
+        servers: &[SocketAddr],
+    ) -> Result<RedeemedCode, CodeError> {
+        let access = self.access().ok_or(CodeError::EndpointClosed)?;
+        RedeemedCode::redeem(access, code, servers).await
+    }
+
+    /// How codes reach rendezvous servers; `None` if the endpoint is closed.
+    pub(crate) fn access(&self) -> Option<Access> {
+        let commands = self.threads.first()?;
+        Some(Access { commands, choice: self.carrier, settings: self.tcp.clone() })
     }
 
     /// Takes the next client, which is authenticated unless its [wire](Connection::wire) is MMSP/1; `None` once the endpoint

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use manyway::{
     CodeError, CodeFailure, ConnectError, Connection, Endpoint, HostPort, OfferedCode, RedeemedCode,
-    ShortCode, ShortCodeError, Ticket, Wire, redeem_code,
+    ShortCode, ShortCodeError, Ticket, Wire,
 };
 use manyway_terminal::{CommandError, ExitCode, note};
 use tokio::sync::Mutex;
 
 use super::names::unknown;
-use super::signal::until_interrupted;
+use super::network::client_options;
+use super::signal::{close, until_interrupted};
 use super::target::is_saved;
 use crate::args::GlobalArgs;
 
@@ -74,14 +75,22 @@ pub(super) async fn redeem(
             code.number()
         )));
     }
-    let redeemed = until_interrupted(async { Ok(redeem_code(code, servers).await) }).await?;
+    let endpoint = Endpoint::bind(client_options(global)?).map_err(CommandError::failed)?;
+    let redeemed = until_interrupted(async { Ok(endpoint.redeem_code(code, servers).await) }).await?;
+    close(&endpoint, "the code is redeemed").await;
     let way = redeemed.map_err(|error| not_redeemed(&error))?;
     Ok(Redeemed { ticket: way.ticket().clone(), way: Arc::new(Mutex::new(way)) })
 }
 
 /// Why a code led to nothing at the end that has it.
 fn not_redeemed(error: &CodeError) -> CommandError {
-    let CodeError::Failed(failure) = error else { return CommandError::failed(error) };
+    let failure = match error {
+        CodeError::Failed(failure) => failure,
+        CodeError::NoInterface(_) => return CommandError::new(ExitCode::Unreachable, error),
+        CodeError::System(_) | CodeError::TooLong | CodeError::Ticket(_) | CodeError::EndpointClosed | _ => {
+            return CommandError::failed(error);
+        }
+    };
     let (code, next) = match failure {
         CodeFailure::NoAnswer => (ExitCode::Unreachable, "check --rendezvous"),
         CodeFailure::Unknown => (

@@ -4,13 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use manyway_proto::{CodeFailure, CodeSender, CodeSenderEvent, ShortCode, may_be_challenged};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::post::Post;
-use super::{CodeError, DIRECT, Observer, StreamRelay, random};
+use super::{Access, CodeError, DIRECT, Observer, StreamRelay, random};
 use crate::Clock;
-use crate::link::{Command, Errand};
+use crate::link::Errand;
 use crate::ticket::{HostPort, Ticket};
 
 /// Time from one question where this end is seen to the next: before there is an answer, and later, which keeps the
@@ -58,12 +57,13 @@ pub struct OfferedCode {
 
 impl OfferedCode {
     pub(crate) async fn open(
-        commands: mpsc::WeakUnboundedSender<Command>,
+        access: Access,
         servers: &[SocketAddr],
         ticket: Ticket,
     ) -> Result<Self, CodeError> {
+        access.check(servers).await?;
         let clock = Clock::new();
-        let mut post = Post::bind(servers, clock).await?;
+        let mut post = Post::new(access.clone(), clock);
         let mut sender = CodeSender::new(clock.now(), servers, random()?);
         let code = loop {
             match sender.poll_event() {
@@ -82,7 +82,7 @@ impl OfferedCode {
             clock,
             post,
             ticket,
-            observer: Observer::new(commands, servers),
+            observer: Observer::new(access, servers),
             peer: (Vec::new(), 0),
             ask_at: now,
             knock_at: now,
@@ -110,7 +110,8 @@ impl OfferedCode {
                     CodeSenderEvent::Delivered => {
                         self.until = Some(Instant::now() + AFTER_DELIVERY);
                         let (server, key) = (self.sender.server(), self.sender.relay_key());
-                        self.over_tcp = StreamRelay::start(server, key, DIRECT);
+                        let access = self.observer.access.clone();
+                        self.over_tcp = StreamRelay::start(access, server, key, DIRECT);
                     }
                     CodeSenderEvent::PeerAt(addresses) => self.meet(addresses),
                     CodeSenderEvent::Failed(failure) => {
@@ -136,7 +137,7 @@ impl OfferedCode {
                     let ticket = ticket.with_hosts(observer.seen.iter().copied().map(HostPort::from));
                     sender.set_content(clock.now(), &ticket.to_bytes());
                 }
-                stream = over_tcp.connected() => observer.send(Errand::ServeStream(Box::new(stream))),
+                stream = over_tcp.connected() => observer.access.send(Errand::ServeStream(Box::new(stream))),
                 () = tokio::time::sleep_until(errand_at) => {}
             }
         }
@@ -172,7 +173,7 @@ impl OfferedCode {
         if *knocks > 0 && self.knock_at <= now {
             *knocks -= 1;
             self.knock_at = now + BETWEEN_KNOCKS;
-            self.observer.send(Errand::Knock { remotes: remotes.clone() });
+            self.observer.access.send(Errand::Knock { remotes: remotes.clone() });
         }
     }
 }
