@@ -39,7 +39,7 @@ impl Nats {
             router.set("ipv4/ip_forward", "1");
             router.nft(&format!(
                 "table ip nat {{\nchain post {{ type nat hook postrouting priority 100; oifname wan {}; }}\n}}\n\
-                 table ip filter {{\nchain in {{ type filter hook input priority 0; iifname wan drop; }}\n}}",
+                 table ip filter {{\nchain in {{ type filter hook input priority 0; iifname wan ct state != established drop; }}\n}}",
                 rules[side - 1]
             ));
         }
@@ -85,7 +85,9 @@ impl Nats {
             code = offer.printed().lines().next().map(str::to_owned);
             code.is_some()
         });
-        (offer, code.unwrap())
+        let code = code.unwrap();
+        assert!(code.contains('-'), "no short code: {code}");
+        (offer, code)
     }
 
     fn transfer(&self) {

@@ -53,7 +53,8 @@ macro_rules! machine {
 machine!(CodeSender);
 machine!(CodeReceiver);
 
-/// A UDP socket on each interface that leads to the server in use, and connections for when these bring no answer.
+/// A UDP socket on each interface that leads to the server in use, and connections for when these bring no answer
+/// (spec 10.57).
 #[derive(Debug)]
 pub(super) struct Post {
     access: Access,
