@@ -11,6 +11,7 @@ use super::post::Post;
 use super::{Access, CodeError, DIRECT, OVER_UDP, Observer, StreamRelay, random};
 use crate::error::ConnectError;
 use crate::link::Errand;
+use crate::tcp::RecordStream;
 use crate::ticket::{HostPort, Ticket};
 use crate::{Clock, Connection, Endpoint};
 
@@ -81,9 +82,13 @@ impl RedeemedCode {
             let relays = meeting.used.iter().copied().map(HostPort::from);
             let all: Vec<_> = relays.chain(hosts.iter().cloned()).collect();
             // A direct way that opens now is still faster.
-            tokio::select! {
+            let stream = tokio::select! {
                 connected = endpoint.connect_to(&all, *ticket.server_key_hash(), &client) => return connected,
-                () = meeting.find_relay() => {}
+                stream = meeting.find_relay() => stream,
+            };
+            // The attempt that ended here must not take it.
+            if let Some(stream) = stream {
+                meeting.observer.access.send(Errand::DialStream(Box::new(stream)));
             }
         }
     }
@@ -102,8 +107,9 @@ struct Meeting<'a> {
 }
 
 impl Meeting<'_> {
-    /// Tells the sender where this endpoint is seen, and asks for a relay, until there is another one.
-    async fn find_relay(&mut self) {
+    /// Tells the sender where this endpoint is seen, and asks for a relay, until there is another one; returns the
+    /// connection, if it is one over TCP.
+    async fn find_relay(&mut self) -> Option<RecordStream> {
         let mut ask_at = Instant::now();
         loop {
             let Self { observer, over_tcp, receiver, clock, post, .. } = self;
@@ -112,11 +118,10 @@ impl Meeting<'_> {
                 () = observer.changed() => receiver.set_addresses(clock.now(), &observer.seen),
                 stream = over_tcp.connected() => {
                     let relay = stream.tuple().remote;
-                    observer.access.send(Errand::DialStream(Box::new(stream)));
                     // TCP goes to one address after another.
                     self.used.retain(|used| *used != relay);
                     self.used.insert(0, relay);
-                    return;
+                    return Some(stream);
                 }
                 () = tokio::time::sleep_until(ask_at) => {
                     observer.ask();
@@ -127,7 +132,7 @@ impl Meeting<'_> {
             let news = self.observer.relays.iter().find(|relay| !self.used.contains(relay)).copied();
             if let Some(relay) = news.filter(|_| self.direct_until <= Instant::now()) {
                 self.used.push(relay);
-                return;
+                return None;
             }
         }
     }
