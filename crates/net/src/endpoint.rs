@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manyway_proto::identity::{self, Identity, ServerTrust};
-use manyway_proto::{ConnectionConfig, LocalAddress, ShortCode};
+use manyway_proto::{ConnectionConfig, LocalAddress};
 use rustls::pki_types::ServerName;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::advice::{Advice, AdviceBoard};
 use crate::carriers::CarrierChoice;
-use crate::code::{Access, CodeError, OfferedCode, RedeemedCode};
+use crate::code::Access;
 use crate::connection::Connection;
 use crate::driver::CLOSE_TIME;
 use crate::driver::threads::Threads;
@@ -191,49 +191,6 @@ impl Endpoint {
         }
         let link = answer.await.map_err(|_| ConnectError::EndpointClosed)??;
         Ok(Connection::new(link))
-    }
-
-    /// Opens a code for a ticket of this endpoint at the first of these rendezvous servers that answers. The end that
-    /// has the code gets the ticket, once, by [`redeem_code`](Self::redeem_code), and also the addresses at which those
-    /// servers see this endpoint. [`OfferedCode::run`] does the work.
-    ///
-    /// The servers are reached over the interfaces of [`EndpointOptions::locals`] and with
-    /// [`EndpointOptions::carriers`], as a server is by a client.
-    ///
-    /// # Errors
-    /// No interface leads to the servers, none answers within 4 s, or there is no room for another code.
-    pub async fn offer_code(
-        &self,
-        servers: &[SocketAddr],
-        ticket: &Ticket,
-    ) -> Result<OfferedCode, CodeError> {
-        let access = self.access().ok_or(CodeError::EndpointClosed)?;
-        OfferedCode::open(access, servers, ticket.clone()).await
-    }
-
-    /// Redeems a code at the first of these rendezvous servers that knows it, which are reached as by
-    /// [`offer_code`](Self::offer_code).
-    ///
-    /// ```no_run
-    /// # async fn example(endpoint: &manyway::Endpoint) -> Result<(), Box<dyn std::error::Error>> {
-    /// let code = "7-guitar-island".parse()?;
-    /// let mut redeemed = endpoint.redeem_code(&code, &["192.0.2.9:4455".parse()?]).await?;
-    /// let hosts = redeemed.ticket().hosts().to_vec();
-    /// let connection = redeemed.connect(endpoint, &hosts).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// No interface leads to the servers, none answers within 10 s or knows the code, the other end does not answer
-    /// within 20 s, or the code is wrong: then it is void.
-    pub async fn redeem_code(
-        &self,
-        code: &ShortCode,
-        servers: &[SocketAddr],
-    ) -> Result<RedeemedCode, CodeError> {
-        let access = self.access().ok_or(CodeError::EndpointClosed)?;
-        RedeemedCode::redeem(access, code, servers).await
     }
 
     /// How codes reach rendezvous servers; `None` if the endpoint is closed.

@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use manyway::{
-    CodeError, CodeFailure, ConnectError, Connection, Endpoint, HostPort, OfferedCode, RedeemedCode,
-    ShortCode, ShortCodeError, Ticket, Wire,
+    CodeError, CodeFailure, ConnectError, Connection, Endpoint, EndpointOptions, HostPort, OfferedCode,
+    RedeemedCode, ShortCode, ShortCodeError, Ticket, Wire,
 };
 use manyway_terminal::{CommandError, ExitCode, note};
 use tokio::sync::Mutex;
 
 use super::names::unknown;
-use super::network::client_options;
 use super::signal::{close, until_interrupted};
 use super::target::is_saved;
 use crate::args::GlobalArgs;
@@ -55,7 +54,7 @@ impl Redeemed {
     }
 }
 
-/// Redeems a code at these rendezvous servers.
+/// Redeems a code at these rendezvous servers, with the settings of a client.
 ///
 /// # Errors
 /// No rendezvous server is named, or there is no ticket: the text says why and what to do.
@@ -63,6 +62,7 @@ pub(super) async fn redeem(
     global: &GlobalArgs,
     code: &ShortCode,
     servers: &[SocketAddr],
+    options: EndpointOptions,
 ) -> Result<Redeemed, CommandError> {
     if global.wire == Wire::Mmsp1 {
         return Err(CommandError::usage(
@@ -75,7 +75,7 @@ pub(super) async fn redeem(
             code.number()
         )));
     }
-    let endpoint = Endpoint::bind(client_options(global)?).map_err(CommandError::failed)?;
+    let endpoint = Endpoint::bind(options).map_err(CommandError::failed)?;
     let redeemed = until_interrupted(async { Ok(endpoint.redeem_code(code, servers).await) }).await?;
     close(&endpoint, "the code is redeemed").await;
     let way = redeemed.map_err(|error| not_redeemed(&error))?;
@@ -189,7 +189,7 @@ mod tests {
     #[tokio::test]
     async fn a_code_without_a_rendezvous_server_says_what_is_missing() {
         let code = "7-guitar-island".parse().unwrap();
-        let error = redeem(&GlobalArgs::default(), &code, &[]).await.unwrap_err();
+        let error = redeem(&GlobalArgs::default(), &code, &[], EndpointOptions::default()).await.unwrap_err();
         assert_eq!(error.code, ExitCode::Usage);
         assert!(error.text.contains("--rendezvous HOST") && !error.text.contains("guitar"), "{error}");
     }

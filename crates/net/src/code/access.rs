@@ -7,7 +7,7 @@ use manyway_proto::LocalAddress;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::CodeError;
+use super::error::CodeError;
 use crate::carriers::CarrierChoice;
 use crate::link::{Command, Errand};
 use crate::tcp::{CONNECT_TIMEOUT, RecordStream, Settings, connect};

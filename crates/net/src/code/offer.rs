@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use super::post::Post;
 use super::{Access, CodeError, DIRECT, Observer, StreamRelay, random};
-use crate::Clock;
 use crate::link::Errand;
 use crate::ticket::{HostPort, Ticket};
+use crate::{Clock, Endpoint};
 
 /// Time from one question where this end is seen to the next: before there is an answer, and later, which keeps the
 /// binding of a NAT.
@@ -55,12 +55,28 @@ pub struct OfferedCode {
     until: Option<Instant>,
 }
 
-impl OfferedCode {
-    pub(crate) async fn open(
-        access: Access,
+impl Endpoint {
+    /// Opens a code for a ticket of this endpoint at the first of these rendezvous servers that answers. The end that
+    /// has the code gets the ticket, once, by [`redeem_code`](Self::redeem_code), and also the addresses at which those
+    /// servers see this endpoint. [`OfferedCode::run`] does the work.
+    ///
+    /// The servers are reached over the interfaces of [`EndpointOptions::locals`](crate::EndpointOptions::locals) and as
+    /// [`EndpointOptions::carriers`](crate::EndpointOptions::carriers) says for a client.
+    ///
+    /// # Errors
+    /// No interface leads to the servers, none answers within 4 s, or there is no room for another code.
+    pub async fn offer_code(
+        &self,
         servers: &[SocketAddr],
-        ticket: Ticket,
-    ) -> Result<Self, CodeError> {
+        ticket: &Ticket,
+    ) -> Result<OfferedCode, CodeError> {
+        let access = self.access().ok_or(CodeError::EndpointClosed)?;
+        OfferedCode::open(access, servers, ticket.clone()).await
+    }
+}
+
+impl OfferedCode {
+    async fn open(access: Access, servers: &[SocketAddr], ticket: Ticket) -> Result<Self, CodeError> {
         access.check(servers).await?;
         let clock = Clock::new();
         let mut post = Post::new(access.clone(), clock);

@@ -10,7 +10,7 @@ use manyway_proto::{RelayAnswer, RelayKey, RelayRequest};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::Access;
+use super::access::Access;
 use crate::tcp::RecordStream;
 
 /// Time from one request for a relay to the next, as long as the other end is not there.

@@ -9,7 +9,7 @@ use manyway_proto::{CodeReceiver, CodeSender, Instant, LocalAddress};
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 
-use super::Access;
+use super::access::Access;
 use super::over_tcp::ServerConnections;
 use crate::Clock;
 use crate::udp::plain::open;

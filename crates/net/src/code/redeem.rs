@@ -27,12 +27,35 @@ pub struct RedeemedCode {
     servers: Vec<SocketAddr>,
 }
 
-impl RedeemedCode {
-    pub(crate) async fn redeem(
-        access: Access,
+impl Endpoint {
+    /// Redeems a code at the first of these rendezvous servers that knows it, which are reached as by
+    /// [`offer_code`](Self::offer_code).
+    ///
+    /// ```no_run
+    /// # async fn example(endpoint: &manyway::Endpoint) -> Result<(), Box<dyn std::error::Error>> {
+    /// let code = "7-guitar-island".parse()?;
+    /// let mut redeemed = endpoint.redeem_code(&code, &["192.0.2.9:4455".parse()?]).await?;
+    /// let hosts = redeemed.ticket().hosts().to_vec();
+    /// let connection = redeemed.connect(endpoint, &hosts).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// No interface leads to the servers, none answers within 10 s or knows the code, the other end does not answer
+    /// within 20 s, or the code is wrong: then it is void.
+    pub async fn redeem_code(
+        &self,
         code: &ShortCode,
         servers: &[SocketAddr],
-    ) -> Result<Self, CodeError> {
+    ) -> Result<RedeemedCode, CodeError> {
+        let access = self.access().ok_or(CodeError::EndpointClosed)?;
+        RedeemedCode::redeem(access, code, servers).await
+    }
+}
+
+impl RedeemedCode {
+    async fn redeem(access: Access, code: &ShortCode, servers: &[SocketAddr]) -> Result<Self, CodeError> {
         access.check(servers).await?;
         let clock = Clock::new();
         let mut post = Post::new(access, clock);
