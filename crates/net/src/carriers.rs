@@ -39,6 +39,16 @@ impl CarrierChoice {
             Self::Tcp => "tcp",
         }
     }
+
+    /// Whether a client may use UDP.
+    pub(crate) fn uses_udp(self) -> bool {
+        self != Self::Tcp
+    }
+
+    /// Whether a client may use TCP.
+    pub(crate) fn uses_tcp(self) -> bool {
+        self != Self::Udp
+    }
 }
 
 impl fmt::Display for CarrierChoice {

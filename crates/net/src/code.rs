@@ -1,5 +1,7 @@
 //! Codes that people can say, on sockets: one end offers a ticket, the other redeems the code for it.
 
+mod access;
+mod error;
 mod offer;
 mod over_tcp;
 mod post;
@@ -13,60 +15,19 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
-use manyway_proto::{CodeFailure, Observed, RelayKey, Rng};
+use manyway_proto::{Observed, RelayKey, Rng};
 use tokio::sync::mpsc;
 
-use crate::link::{Command, Errand};
+use crate::link::Errand;
 use crate::tcp::RecordStream;
-use crate::ticket::TicketError;
 
+pub(crate) use access::Access;
+pub use error::CodeError;
 pub use offer::OfferedCode;
-pub use redeem::{RedeemedCode, redeem_code};
+pub use redeem::RedeemedCode;
 
 /// Answers of rendezvous servers that wait.
 const MOST_ANSWERS: usize = 32;
-
-/// Why a code did not lead to a ticket.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum CodeError {
-    /// The code is void, or was never one.
-    Failed(CodeFailure),
-    /// The system refuses a socket or random numbers.
-    System(io::Error),
-    /// The ticket has more addresses than a code carries.
-    TooLong,
-    /// The other end sent something else than a ticket.
-    Ticket(TicketError),
-    /// The endpoint is closed.
-    EndpointClosed,
-}
-
-impl fmt::Display for CodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed(failure) => failure.fmt(f),
-            Self::System(error) => error.fmt(f),
-            Self::Ticket(error) => write!(f, "the other side sent no ticket: {error}"),
-            Self::TooLong => f.write_str("the ticket has too many addresses for a code"),
-            Self::EndpointClosed => f.write_str("the endpoint is closed"),
-        }
-    }
-}
-
-impl std::error::Error for CodeError {}
-
-impl From<CodeFailure> for CodeError {
-    fn from(failure: CodeFailure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
-impl From<io::Error> for CodeError {
-    fn from(error: io::Error) -> Self {
-        Self::System(error)
-    }
-}
 
 fn random() -> io::Result<Rng> {
     let mut seed = [0; 32];
@@ -78,7 +39,7 @@ fn random() -> io::Result<Rng> {
 /// What rendezvous servers tell about the sockets of an endpoint: where they see them, and whether they relay for one.
 #[derive(Debug)]
 struct Observer {
-    commands: mpsc::WeakUnboundedSender<Command>,
+    access: Access,
     servers: Vec<SocketAddr>,
     answers: mpsc::Sender<Observed>,
     heard: mpsc::Receiver<Observed>,
@@ -93,34 +54,25 @@ struct Observer {
 const MOST_SEEN: usize = 8;
 
 impl Observer {
-    fn new(commands: mpsc::WeakUnboundedSender<Command>, servers: &[SocketAddr]) -> Self {
+    fn new(access: Access, servers: &[SocketAddr]) -> Self {
         let (answers, heard) = mpsc::channel(MOST_ANSWERS);
         let (seen, relays, turns) = (Vec::new(), Vec::new(), vec![0; servers.len()]);
-        Self { commands, servers: servers.to_vec(), answers, heard, seen, relays, turns }
+        Self { access, servers: servers.to_vec(), answers, heard, seen, relays, turns }
     }
 
     /// Asks all servers from all sockets.
     fn ask(&self) {
         let (servers, answers) = (self.servers.clone(), self.answers.clone());
-        self.send(Errand::Observe { servers, answers });
+        self.access.send(Errand::Observe { servers, answers });
     }
 
     /// Asks each server to relay for a socket: until it does for another one each time, then for the same again. So
     /// both IP families are tried.
     fn bind_relay(&mut self, key: RelayKey) {
-        let Self { servers, relays, turns, .. } = self;
-        let mut errands = Vec::new();
+        let Self { access, servers, relays, turns, .. } = self;
         for (server, turn) in servers.iter().zip(turns) {
-            errands.push(Errand::BindRelay { server: *server, key, turn: *turn });
+            access.send(Errand::BindRelay { server: *server, key, turn: *turn });
             *turn += usize::from(!relays.contains(server));
-        }
-        errands.into_iter().for_each(|errand| self.send(errand));
-    }
-
-    /// An endpoint that has ended needs nothing.
-    fn send(&self, errand: Errand) {
-        if let Some(commands) = self.commands.upgrade() {
-            let _ = commands.send(Command::Rendezvous(errand));
         }
     }
 
@@ -158,13 +110,14 @@ impl fmt::Debug for StreamRelay {
 }
 
 impl StreamRelay {
-    /// Begins to look for it after `wait`.
-    fn start(server: Option<SocketAddr>, key: RelayKey, wait: Duration) -> Self {
+    /// Begins to look for it after `wait`, unless TCP is not to be used.
+    fn start(access: Access, server: Option<SocketAddr>, key: RelayKey, wait: Duration) -> Self {
+        let server = server.filter(|_| access.choice.uses_tcp());
         Self(server.map(|server| -> Pin<Box<dyn Future<Output = RecordStream> + Send>> {
             Box::pin(async move {
                 tokio::time::sleep(wait).await;
                 loop {
-                    match over_tcp::relayed(server, key).await {
+                    match over_tcp::relayed(&access, server, key).await {
                         Ok(stream) => return stream,
                         Err(error) => tracing::debug!(%server, %error, "no relay over TCP"),
                     }

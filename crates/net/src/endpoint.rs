@@ -10,7 +10,8 @@ use rustls::pki_types::ServerName;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::advice::{Advice, AdviceBoard};
-use crate::code::{CodeError, OfferedCode};
+use crate::carriers::CarrierChoice;
+use crate::code::Access;
 use crate::connection::Connection;
 use crate::driver::CLOSE_TIME;
 use crate::driver::threads::Threads;
@@ -18,7 +19,8 @@ use crate::error::{BindFailure, ConnectError};
 use crate::key_log::KeyLog;
 use crate::link::{Command, Dial, Link};
 use crate::options::{EndpointOptions, Mmsp1Options, ServerOptions};
-use crate::resolve::{ResolveError, Resolver};
+use crate::resolve::ResolveError;
+use crate::tcp::Settings;
 use crate::ticket::{Host, HostPort, Ticket};
 
 /// Clients that may wait for [`Endpoint::accept`]; further ones are refused.
@@ -67,7 +69,8 @@ pub struct Endpoint {
     threads: Threads,
     incoming: tokio::sync::Mutex<mpsc::Receiver<Arc<Link>>>,
     connection: ConnectionConfig,
-    resolver: Resolver,
+    carrier: CarrierChoice,
+    tcp: Settings,
     key_log: KeyLog,
     advice: AdviceBoard,
 }
@@ -81,13 +84,14 @@ impl Endpoint {
         options.connection.validate().map_err(BindFailure::Config)?;
         options.server.iter().try_for_each(ServerOptions::validate).map_err(BindFailure::Config)?;
         options.mmsp1.iter().try_for_each(Mmsp1Options::validate).map_err(BindFailure::Config)?;
-        let (connection, resolver) = (options.connection.clone(), options.resolver());
+        let (connection, carrier, tcp) =
+            (options.connection.clone(), options.carriers.choice, options.tcp_settings());
         let key_log = KeyLog::new(options.key_log);
         let (incoming_sender, incoming) = mpsc::channel(BACKLOG);
         let advice = AdviceBoard::default();
         let threads = Threads::start(options, &key_log, &incoming_sender, &advice)?;
         let incoming = tokio::sync::Mutex::new(incoming);
-        Ok(Self { threads, incoming, connection, resolver, key_log, advice })
+        Ok(Self { threads, incoming, connection, carrier, tcp, key_log, advice })
     }
 
     /// The listening addresses of the server, with the ports that the system chose.
@@ -176,7 +180,7 @@ impl Endpoint {
 
     async fn dial(&self, hosts: &[HostPort], dial: Dial) -> Result<Connection, ConnectError> {
         let patience = self.connection.connect_timeout;
-        let found = tokio::time::timeout(patience, self.resolver.resolve(hosts)).await;
+        let found = tokio::time::timeout(patience, self.tcp.resolver.resolve(hosts)).await;
         let remotes = found
             .unwrap_or_else(|_| Err(ResolveError::late(hosts, patience)))
             .map_err(ConnectError::Resolve)?;
@@ -189,24 +193,10 @@ impl Endpoint {
         Ok(Connection::new(link))
     }
 
-    /// Opens a code for a ticket of this endpoint at the first of these rendezvous servers that answers. The end that
-    /// has the code gets the ticket, once, by [`redeem_code`](crate::redeem_code), and also the addresses at which those
-    /// servers see this endpoint. [`OfferedCode::run`] does the work.
-    ///
-    /// # Errors
-    /// No server answers within 4 s, or there is no room for another code.
-    pub async fn offer_code(
-        &self,
-        servers: &[SocketAddr],
-        ticket: &Ticket,
-    ) -> Result<OfferedCode, CodeError> {
-        let commands = self.commands().ok_or(CodeError::EndpointClosed)?;
-        OfferedCode::open(commands, servers, ticket.clone()).await
-    }
-
-    /// A way to its driver.
-    pub(crate) fn commands(&self) -> Option<mpsc::WeakUnboundedSender<Command>> {
-        self.threads.first()
+    /// How codes reach rendezvous servers; `None` if the endpoint is closed.
+    pub(crate) fn access(&self) -> Option<Access> {
+        let commands = self.threads.first()?;
+        Some(Access { commands, choice: self.carrier, settings: self.tcp.clone() })
     }
 
     /// Takes the next client, which is authenticated unless its [wire](Connection::wire) is MMSP/1; `None` once the endpoint

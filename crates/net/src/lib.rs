@@ -108,7 +108,7 @@ pub mod udp;
 pub use advice::Advice;
 pub use carriers::{CarrierChoice, CarrierOptions};
 pub use clock::Clock;
-pub use code::{CodeError, OfferedCode, RedeemedCode, redeem_code};
+pub use code::{CodeError, OfferedCode, RedeemedCode};
 pub use connection::Connection;
 pub use endpoint::Endpoint;
 pub use error::{BindFailure, ConnectError, ReadError, WriteError};

@@ -10,13 +10,14 @@ use manyway_proto::identity::PublicKey;
 use manyway_proto::scheduler::Binding;
 use manyway_proto::{
     ByteCount, Class, ClientConfig, ClosedBy, ConnectionConfig, ConnectionError, ConnectionHandle, Event,
-    Observed, PathId, RelayKey, StreamId, TargetRate,
+    LocalAddress, Observed, PathId, RelayKey, StreamId, TargetRate,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::error::ConnectError;
 use crate::info::ConnectionInfo;
+use crate::interfaces::Excluded;
 use crate::report::PathReport;
 use crate::stream::pipe::{Ending, Pipes};
 use crate::tcp::RecordStream;
@@ -158,6 +159,9 @@ pub(crate) enum Command {
 /// What rendezvous servers are asked before there is a connection.
 #[derive(Debug)]
 pub(crate) enum Errand {
+    /// Asks which local addresses lead to a rendezvous server: one of each interface. If there is none, the reply has
+    /// the reasons.
+    FindLocals { server: SocketAddr, reply: oneshot::Sender<Result<Vec<LocalAddress>, Vec<Excluded>>> },
     /// Asks rendezvous servers where they see the sockets of the endpoint.
     Observe { servers: Vec<SocketAddr>, answers: mpsc::Sender<Observed> },
     /// Asks a rendezvous server to relay for one socket of the endpoint: a server relays for one address of an end. It

@@ -10,6 +10,7 @@ use crate::carriers::CarrierOptions;
 use crate::interfaces::InterfacePolicy;
 use crate::ledger::Ledger;
 use crate::resolve::Resolver;
+use crate::tcp::Settings;
 use crate::udp::BufferSizes;
 
 /// The local addresses that a client uses.
@@ -154,8 +155,9 @@ pub(crate) fn check_ports(addresses: &[SocketAddr]) -> Result<(), ConfigError> {
 pub struct EndpointOptions {
     /// Settings of every connection, but for those of [`Mmsp1Options`].
     pub connection: ConnectionConfig,
-    /// The local addresses that clients use. Of a server only
-    /// [`InterfacePolicy::without_own_tunnel`] counts.
+    /// The local addresses that clients use, and both ends of a code for its exchange
+    /// ([`Endpoint::offer_code`](crate::Endpoint::offer_code)). Beside that, only
+    /// [`InterfacePolicy::without_own_tunnel`] counts for a server.
     pub locals: Locals,
     /// Settings of a server; `None` for an endpoint that only connects, or that only takes MMSP/1.
     pub server: Option<ServerOptions>,
@@ -181,6 +183,12 @@ pub struct EndpointOptions {
 }
 
 impl EndpointOptions {
+    /// What is set on TCP connections.
+    pub(crate) fn tcp_settings(&self) -> Settings {
+        let CarrierOptions { congestion, via, .. } = self.carriers.clone();
+        Settings { congestion, via, mark: self.mark, resolver: self.resolver() }
+    }
+
     /// Looks up the names of peers.
     pub(crate) fn resolver(&self) -> Resolver {
         let policy = match &self.locals {

@@ -1,10 +1,11 @@
 //! A rendezvous server on loopback.
+#![expect(clippy::unwrap_used, reason = "these are tests")]
 
 use std::time::{Duration, Instant};
 
-use manyway::{RelayLimits, RendezvousServer};
+use manyway::{CarrierChoice, Endpoint, EndpointOptions, RelayLimits, RendezvousServer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 
 /// Time after which a connection without a record is closed.
 const FIRST: Duration = Duration::from_secs(3);
@@ -52,4 +53,36 @@ async fn a_rendezvous_server_closes_tcp_connections_that_say_nothing_and_takes_f
     let closed = tokio::time::timeout(FIRST + FIRST / 10, ended(stream)).await;
     assert!(closed.is_err(), "one with a record stays for longer");
     serving.abort();
+}
+
+/// Whether a rendezvous server that never answers is asked over UDP and over TCP by an end with this carrier.
+async fn asked(choice: CarrierChoice) -> [bool; 2] {
+    let (listener, udp) = loop {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        if let Ok(udp) = UdpSocket::bind(listener.local_addr().unwrap()).await {
+            break (listener, udp);
+        }
+    };
+    let mut options = EndpointOptions::default();
+    options.carriers.choice = choice;
+    let endpoint = Endpoint::bind(options).unwrap();
+    let (code, server) = ("7-guitar-island".parse().unwrap(), listener.local_addr().unwrap());
+    let (servers, mut space) = ([server], [0; 1000]);
+    // TCP follows 0.4 s after UDP.
+    let while_asked = Duration::from_secs(3);
+    let (redeemed, received, accepted) = tokio::join!(
+        tokio::time::timeout(while_asked, endpoint.redeem_code(&code, &servers)),
+        tokio::time::timeout(while_asked, udp.recv(&mut space)),
+        tokio::time::timeout(while_asked, listener.accept()),
+    );
+    assert!(redeemed.is_err(), "it waits for an answer");
+    [received.is_ok(), accepted.is_ok()]
+}
+
+// spec 10.52
+#[tokio::test(flavor = "multi_thread")]
+async fn letters_go_over_the_chosen_carrier_and_over_both_while_neither_is_chosen() {
+    let (auto, udp, tcp) =
+        tokio::join!(asked(CarrierChoice::Auto), asked(CarrierChoice::Udp), asked(CarrierChoice::Tcp));
+    assert_eq!([auto, udp, tcp], [[true, true], [true, false], [false, true]]);
 }

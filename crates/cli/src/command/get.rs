@@ -12,7 +12,7 @@ use manyway_transfer::{
 };
 
 use super::direction::Direction;
-use super::network::rendezvous;
+use super::network::{client_options, rendezvous};
 use super::output::{SpecialFile, can_be_directory, new_name, open_special, refuse_json, special_file};
 use super::short_code;
 use super::summary::End;
@@ -35,7 +35,10 @@ pub async fn run(global: &GlobalArgs, arguments: &GetArgs) -> Result<ExitCode, C
         ));
     }
     let redeemed = match short_code::parse(server)? {
-        Some(code) => Some(short_code::redeem(global, &code, &rendezvous(global).await?).await?),
+        Some(code) => {
+            let (servers, options) = (rendezvous(global).await?, client_options(global)?);
+            Some(short_code::redeem(global, &code, &servers, options).await?)
+        }
         None => None,
     };
     let ticket = redeemed.as_ref().map(|redeemed| redeemed.ticket().to_string());

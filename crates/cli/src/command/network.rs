@@ -153,17 +153,24 @@ pub fn ledger(global: &GlobalArgs) -> Result<Option<Arc<dyn Ledger>>, CommandErr
     Ok(caps(global)?.map(|ledger| ledger as Arc<dyn Ledger>))
 }
 
+/// # Errors
+/// An option is for TCP, which another one leaves out.
+pub fn check_carrier(global: &GlobalArgs) -> Result<(), CommandError> {
+    if global.carrier == CarrierChoice::Udp && (global.connections.is_some() || global.via.is_some()) {
+        return Err(CommandError::usage(
+            "--connections and --via are for TCP, and --carrier udp leaves that out",
+        ));
+    }
+    Ok(())
+}
+
 /// The settings of a client's endpoint.
 ///
 /// # Errors
 /// As [`connection_config`] and [`interface_policy`].
 pub fn client_options(global: &GlobalArgs) -> Result<EndpointOptions, CommandError> {
     let mut options = EndpointOptions::default();
-    if global.carrier == CarrierChoice::Udp && (global.connections.is_some() || global.via.is_some()) {
-        return Err(CommandError::usage(
-            "--connections and --via are for TCP, and --carrier udp leaves that out",
-        ));
-    }
+    check_carrier(global)?;
     options.connection = connection_config(global)?;
     options.carriers = global.carriers();
     options.key_log = true;

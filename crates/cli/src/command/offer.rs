@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use manyway::{
-    ClosedBy, ConnectionError, Endpoint, EndpointOptions, Identity, OfferedCode, ServerOptions, Ticket,
+    ClosedBy, ConnectionError, Endpoint, EndpointOptions, Identity, Locals, OfferedCode, ServerOptions,
+    Ticket,
 };
 use manyway_proto::Rate;
 use manyway_terminal::{CommandError, ExitCode, ProgressMode, json, print_line};
@@ -17,8 +18,8 @@ use tokio::sync::Mutex;
 use super::advice::firewall;
 use super::code::code_secret;
 use super::direction::Direction;
-use super::network::{connection_config, ledger, rendezvous};
-use super::serve::{own_hosts, random, refuse_options_of_clients};
+use super::network::{check_carrier, connection_config, ledger, rendezvous, without_own_tunnels};
+use super::serve::{own_hosts, random, refuse_interfaces};
 use super::short_code;
 use super::signal::{close, until_interrupted_over};
 use super::summary::{End, Summary};
@@ -35,9 +36,9 @@ use crate::status::Board;
 /// the first one that has verified everything ends the offer.
 ///
 /// # Errors
-/// An option selects interfaces, a file cannot be offered, no port can be bound, or the user interrupted.
+/// An option is for clients, a file cannot be offered, no port can be bound, or the user interrupted.
 pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Result<ExitCode, CommandError> {
-    refuse_options_of_clients(global, ": who offers files is a server; whoever fetches them may choose")?;
+    check_options(global)?;
     let view = ProgressView::new(ProgressMode::detect(global.quiet), "sending");
     let view = Arc::new(view.counting(global.board.files()));
     // There is nothing to show before a client connects.
@@ -51,6 +52,7 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     options.connection = connection_config(global)?;
     options.carriers = global.carriers();
     options.ledger = ledger(global)?;
+    options.locals = Locals::Interfaces(without_own_tunnels());
     let servers = rendezvous(global).await?;
     options.connection.rendezvous.clone_from(&servers);
     options.server = Some(ServerOptions::new(identity.clone(), &secret));
@@ -98,6 +100,19 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
     let summary = Summary::new("sent", tally.end(report), elapsed, paths.rows());
     close(&endpoint, "everything has been fetched").await;
     summary.finish(global, End::Output)
+}
+
+/// # Errors
+/// An option is for clients. TCP connections of the offer go to rendezvous servers alone.
+fn check_options(global: &GlobalArgs) -> Result<(), CommandError> {
+    refuse_interfaces(global, ": who offers files is a server; whoever fetches them may choose")?;
+    if global.connections.is_some() || global.via.is_some() && global.rendezvous.is_empty() {
+        return Err(CommandError::usage(
+            "who offers files opens no TCP connections but those to --rendezvous, which go --via a proxy; leave out \
+             --connections, and without --rendezvous --via",
+        ));
+    }
+    check_carrier(global)
 }
 
 /// Binds the default port, or if it is taken any other, for each family that this host supports.

@@ -53,7 +53,7 @@ const LAST_LINES: Duration = Duration::from_millis(500);
 /// If the directory cannot be served, a port cannot be bound, or the keys cannot be read; [`ExitCode::Interrupted`] if
 /// a second signal came before all clients were told.
 pub async fn run(global: &GlobalArgs, arguments: &ServeArgs) -> Result<(), CommandError> {
-    refuse_options_of_clients(global, ", and use --listen ADDR:PORT to serve on some addresses only")?;
+    refuse_options_of_clients(global)?;
     let advertised = advertised(arguments).await?;
     let journal = Journal::new(arguments.log_format, global.quiet);
     let mut options = EndpointOptions::default();
@@ -216,13 +216,19 @@ impl Secured {
 }
 
 /// # Errors
-/// An option selects interfaces, for which the hint names the alternative, or is about connections that a client opens.
-pub(super) fn refuse_options_of_clients(global: &GlobalArgs, hint: &str) -> Result<(), CommandError> {
+/// An option is about connections that a client opens, or selects interfaces.
+fn refuse_options_of_clients(global: &GlobalArgs) -> Result<(), CommandError> {
     if global.connections.is_some() || global.via.is_some() {
         return Err(CommandError::usage(
             "a server opens no TCP connections, its clients do; leave out --connections and --via",
         ));
     }
+    refuse_interfaces(global, ", and use --listen ADDR:PORT to serve on some addresses only")
+}
+
+/// # Errors
+/// An option selects interfaces, for which the hint names the alternative.
+pub(super) fn refuse_interfaces(global: &GlobalArgs, hint: &str) -> Result<(), CommandError> {
     if global.interfaces.is_empty() && global.exclude.is_empty() && !global.ipv4 && !global.ipv6 {
         return Ok(());
     }

@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use manyway::{
-    CodeError, CodeFailure, ConnectError, Connection, Endpoint, HostPort, OfferedCode, RedeemedCode,
-    ShortCode, ShortCodeError, Ticket, Wire, redeem_code,
+    CodeError, CodeFailure, ConnectError, Connection, Endpoint, EndpointOptions, HostPort, OfferedCode,
+    RedeemedCode, ShortCode, ShortCodeError, Ticket, Wire,
 };
 use manyway_terminal::{CommandError, ExitCode, note};
 use tokio::sync::Mutex;
 
 use super::names::unknown;
-use super::signal::until_interrupted;
+use super::signal::{close, until_interrupted};
 use super::target::is_saved;
 use crate::args::GlobalArgs;
 
@@ -54,7 +54,7 @@ impl Redeemed {
     }
 }
 
-/// Redeems a code at these rendezvous servers.
+/// Redeems a code at these rendezvous servers, with the settings of a client.
 ///
 /// # Errors
 /// No rendezvous server is named, or there is no ticket: the text says why and what to do.
@@ -62,6 +62,7 @@ pub(super) async fn redeem(
     global: &GlobalArgs,
     code: &ShortCode,
     servers: &[SocketAddr],
+    options: EndpointOptions,
 ) -> Result<Redeemed, CommandError> {
     if global.wire == Wire::Mmsp1 {
         return Err(CommandError::usage(
@@ -74,14 +75,22 @@ pub(super) async fn redeem(
             code.number()
         )));
     }
-    let redeemed = until_interrupted(async { Ok(redeem_code(code, servers).await) }).await?;
+    let endpoint = Endpoint::bind(options).map_err(CommandError::failed)?;
+    let redeemed = until_interrupted(async { Ok(endpoint.redeem_code(code, servers).await) }).await?;
+    close(&endpoint, "the code is redeemed").await;
     let way = redeemed.map_err(|error| not_redeemed(&error))?;
     Ok(Redeemed { ticket: way.ticket().clone(), way: Arc::new(Mutex::new(way)) })
 }
 
 /// Why a code led to nothing at the end that has it.
 fn not_redeemed(error: &CodeError) -> CommandError {
-    let CodeError::Failed(failure) = error else { return CommandError::failed(error) };
+    let failure = match error {
+        CodeError::Failed(failure) => failure,
+        CodeError::NoInterface(_) => return CommandError::new(ExitCode::Unreachable, error),
+        CodeError::System(_) | CodeError::TooLong | CodeError::Ticket(_) | CodeError::EndpointClosed | _ => {
+            return CommandError::failed(error);
+        }
+    };
     let (code, next) = match failure {
         CodeFailure::NoAnswer => (ExitCode::Unreachable, "check --rendezvous"),
         CodeFailure::Unknown => (
@@ -180,7 +189,7 @@ mod tests {
     #[tokio::test]
     async fn a_code_without_a_rendezvous_server_says_what_is_missing() {
         let code = "7-guitar-island".parse().unwrap();
-        let error = redeem(&GlobalArgs::default(), &code, &[]).await.unwrap_err();
+        let error = redeem(&GlobalArgs::default(), &code, &[], EndpointOptions::default()).await.unwrap_err();
         assert_eq!(error.code, ExitCode::Usage);
         assert!(error.text.contains("--rendezvous HOST") && !error.text.contains("guitar"), "{error}");
     }

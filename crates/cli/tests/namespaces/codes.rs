@@ -1,5 +1,10 @@
 //! Sender and receiver of a code, each behind a NAT, and a rendezvous server in the middle.
 
+use std::io::{Read as _, Write as _, copy};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread::spawn;
+use std::time::Duration;
+
 use super::modems::cable;
 use crate::common::lab::{Family, Lab, Namespace};
 use crate::common::program::{MANYWAY, Running, assert_same_content, make_file};
@@ -34,7 +39,7 @@ impl Nats {
             router.set("ipv4/ip_forward", "1");
             router.nft(&format!(
                 "table ip nat {{\nchain post {{ type nat hook postrouting priority 100; oifname wan {}; }}\n}}\n\
-                 table ip filter {{\nchain in {{ type filter hook input priority 0; iifname wan drop; }}\n}}",
+                 table ip filter {{\nchain in {{ type filter hook input priority 0; iifname wan ct state != established drop; }}\n}}",
                 rules[side - 1]
             ));
         }
@@ -56,23 +61,44 @@ impl Nats {
         );
     }
 
+    /// The default route of both hosts leads to a router that forwards nothing, and their home network is the second
+    /// choice.
+    fn lose_default_routes(&self) {
+        let void = self.lab.host("void");
+        for (side, host) in [&self.lab.client, &self.lab.server].into_iter().enumerate() {
+            let side = side + 1;
+            cable((host, "dead"), (&void, &format!("dead{side}")));
+            void.ip(&format!("addr add 10.9.{side}.1/24 dev dead{side}"));
+            host.ip(&format!("addr add 10.9.{side}.2/24 dev dead"));
+            host.ip(&format!("route replace default via 10.9.{side}.1"));
+            host.ip(&format!("route add default via 10.0.{side}.1 metric 100"));
+        }
+    }
+
     /// Offers a file of the server's host, and waits for the code.
-    fn offer(&self) -> (Running, String) {
+    fn offer(&self, options: &[&str]) -> (Running, String) {
         let mut command = self.lab.server.command(MANYWAY);
-        command.current_dir(self.lab.there()).args(["send", "big", "--rendezvous", MEET]);
+        command.current_dir(self.lab.there()).args(["send", "big", "--rendezvous", MEET]).args(options);
         let offer = Running::start(command);
         let mut code = None;
         offer.wait_until("the code", || {
             code = offer.printed().lines().next().map(str::to_owned);
             code.is_some()
         });
-        (offer, code.unwrap())
+        let code = code.unwrap();
+        assert!(code.contains('-'), "no short code: {code}");
+        (offer, code)
     }
 
     fn transfer(&self) {
+        self.transfer_with([&[], &[]]);
+    }
+
+    /// The options of the receiver come first.
+    fn transfer_with(&self, [here, there]: [&[&str]; 2]) {
         make_file(&self.lab.there().join("big"), 500_000);
-        let (sender, code) = self.offer();
-        self.lab.run_client(&["get", &code, "--rendezvous", MEET]).expect(0);
+        let (sender, code) = self.offer(there);
+        self.lab.run_client(&[&["get", &code, "--rendezvous", MEET], here].concat()).expect(0);
         sender.end().expect(0);
         assert_same_content(&self.lab.here().join("big"), &self.lab.there().join("big"));
     }
@@ -116,6 +142,63 @@ fn where_udp_is_blocked_letters_and_packets_go_over_tcp() {
     }
 }
 
+// spec 10.57
+#[test]
+fn a_code_goes_over_any_interface_that_works_although_the_default_route_leads_nowhere() {
+    for blocks_udp in [false, true] {
+        let Some(nats) = Nats::start(["masquerade", "masquerade random"]) else { return };
+        nats.lose_default_routes();
+        let _meeting = nats.rendezvous(&["--relay"]);
+        if blocks_udp {
+            [0, 1].iter().for_each(|side| nats.block_udp(*side));
+        }
+        nats.transfer_with([&["-I", "home"], &[]]);
+    }
+}
+
+#[test]
+fn a_code_goes_through_http_proxies_where_nothing_else_passes() {
+    let Some(nats) = Nats::start(["masquerade", "masquerade"]) else { return };
+    let _meeting = nats.rendezvous(&["--relay"]);
+    for (side, router) in nats.routers.iter().enumerate() {
+        router.set("ipv4/ip_forward", "0");
+        proxy(router, ([10, 0, u8::try_from(side).unwrap() + 1, 1], 3128).into());
+    }
+    nats.transfer_with([&["--via", "http://10.0.1.1:3128"], &["--via", "http://10.0.2.1:3128"]]);
+}
+
+/// An HTTP proxy at this address of a host, until the test program ends.
+fn proxy(host: &Namespace, address: SocketAddr) {
+    host.inside(|| {
+        let listener = TcpListener::bind(address).unwrap();
+        spawn(move || {
+            for client in listener.incoming() {
+                spawn(move || pass_on(client.unwrap()));
+            }
+        });
+    });
+}
+
+/// Connects a client of a proxy to where it wants; closes its connection if that is not reached.
+fn pass_on(mut client: TcpStream) {
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).unwrap();
+        request.extend(byte);
+    }
+    let request = String::from_utf8(request).unwrap();
+    let to = request.strip_prefix("CONNECT ").unwrap().split(' ').next().unwrap().parse().unwrap();
+    let Ok(server) = TcpStream::connect_timeout(&to, Duration::from_secs(2)) else { return };
+    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+    for (mut from, mut to) in [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)] {
+        spawn(move || {
+            let _ = copy(&mut from, &mut to);
+            let _ = to.shutdown(Shutdown::Write);
+        });
+    }
+}
+
 // spec 10.45, 10.46
 #[test]
 fn a_relayed_connection_moves_to_a_direct_path_when_one_works() {
@@ -126,7 +209,7 @@ fn a_relayed_connection_moves_to_a_direct_path_when_one_works() {
         "table ip blocking {\nchain pass {\ntype filter hook forward priority 0\niifname far1 oifname far2 drop\n}\n}",
     );
     make_file(&nats.lab.there().join("big"), SIZE);
-    let (sender, code) = nats.offer();
+    let (sender, code) = nats.offer(&[]);
     let receiver = nats.lab.start_client(&["get", &code, "--rendezvous", MEET]);
     let sent = || nats.hub.sent("far1");
     receiver.wait_until("data over the relay", || sent() > 1_000_000);

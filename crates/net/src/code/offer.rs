@@ -4,14 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use manyway_proto::{CodeFailure, CodeSender, CodeSenderEvent, ShortCode, may_be_challenged};
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::post::Post;
-use super::{CodeError, DIRECT, Observer, StreamRelay, random};
-use crate::Clock;
-use crate::link::{Command, Errand};
+use super::{Access, CodeError, DIRECT, Observer, StreamRelay, random};
+use crate::link::Errand;
 use crate::ticket::{HostPort, Ticket};
+use crate::{Clock, Endpoint};
 
 /// Time from one question where this end is seen to the next: before there is an answer, and later, which keeps the
 /// binding of a NAT.
@@ -56,14 +55,31 @@ pub struct OfferedCode {
     until: Option<Instant>,
 }
 
-impl OfferedCode {
-    pub(crate) async fn open(
-        commands: mpsc::WeakUnboundedSender<Command>,
+impl Endpoint {
+    /// Opens a code for a ticket of this endpoint at the first of these rendezvous servers that answers. The end that
+    /// has the code gets the ticket, once, by [`redeem_code`](Self::redeem_code), and also the addresses at which those
+    /// servers see this endpoint. [`OfferedCode::run`] does the work.
+    ///
+    /// The servers are reached over the interfaces of [`EndpointOptions::locals`](crate::EndpointOptions::locals) and as
+    /// [`EndpointOptions::carriers`](crate::EndpointOptions::carriers) says for a client.
+    ///
+    /// # Errors
+    /// No interface leads to the servers, none answers within 4 s, or there is no room for another code.
+    pub async fn offer_code(
+        &self,
         servers: &[SocketAddr],
-        ticket: Ticket,
-    ) -> Result<Self, CodeError> {
+        ticket: &Ticket,
+    ) -> Result<OfferedCode, CodeError> {
+        let access = self.access().ok_or(CodeError::EndpointClosed)?;
+        OfferedCode::open(access, servers, ticket.clone()).await
+    }
+}
+
+impl OfferedCode {
+    async fn open(access: Access, servers: &[SocketAddr], ticket: Ticket) -> Result<Self, CodeError> {
+        access.check(servers).await?;
         let clock = Clock::new();
-        let mut post = Post::bind(servers, clock).await?;
+        let mut post = Post::new(access.clone(), clock);
         let mut sender = CodeSender::new(clock.now(), servers, random()?);
         let code = loop {
             match sender.poll_event() {
@@ -82,7 +98,7 @@ impl OfferedCode {
             clock,
             post,
             ticket,
-            observer: Observer::new(commands, servers),
+            observer: Observer::new(access, servers),
             peer: (Vec::new(), 0),
             ask_at: now,
             knock_at: now,
@@ -110,7 +126,8 @@ impl OfferedCode {
                     CodeSenderEvent::Delivered => {
                         self.until = Some(Instant::now() + AFTER_DELIVERY);
                         let (server, key) = (self.sender.server(), self.sender.relay_key());
-                        self.over_tcp = StreamRelay::start(server, key, DIRECT);
+                        let access = self.observer.access.clone();
+                        self.over_tcp = StreamRelay::start(access, server, key, DIRECT);
                     }
                     CodeSenderEvent::PeerAt(addresses) => self.meet(addresses),
                     CodeSenderEvent::Failed(failure) => {
@@ -136,7 +153,7 @@ impl OfferedCode {
                     let ticket = ticket.with_hosts(observer.seen.iter().copied().map(HostPort::from));
                     sender.set_content(clock.now(), &ticket.to_bytes());
                 }
-                stream = over_tcp.connected() => observer.send(Errand::ServeStream(Box::new(stream))),
+                stream = over_tcp.connected() => observer.access.send(Errand::ServeStream(Box::new(stream))),
                 () = tokio::time::sleep_until(errand_at) => {}
             }
         }
@@ -172,7 +189,7 @@ impl OfferedCode {
         if *knocks > 0 && self.knock_at <= now {
             *knocks -= 1;
             self.knock_at = now + BETWEEN_KNOCKS;
-            self.observer.send(Errand::Knock { remotes: remotes.clone() });
+            self.observer.access.send(Errand::Knock { remotes: remotes.clone() });
         }
     }
 }

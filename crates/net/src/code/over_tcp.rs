@@ -1,19 +1,18 @@
-//! A TCP connection to a rendezvous server, for an end whose network blocks UDP (spec 10.48).
+//! TCP connections to rendezvous servers, for an end whose network blocks UDP (spec 10.48).
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use manyway_proto::{LocalAddress, RelayAnswer, RelayKey, RelayRequest};
+use manyway_proto::{RelayAnswer, RelayKey, RelayRequest};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::tcp::{RecordStream, Settings, connect};
+use super::access::Access;
+use crate::tcp::RecordStream;
 
-/// A server that does not answer is given up after this time.
-const CONNECT: Duration = Duration::from_secs(4);
 /// Time from one request for a relay to the next, as long as the other end is not there.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 /// Datagrams that wait for a connection, and that wait to be read.
@@ -22,17 +21,9 @@ const READ: usize = 4096;
 
 /// A connection that carries datagrams as records.
 #[derive(Debug)]
-pub(super) struct ServerConnection(RecordStream);
+struct ServerConnection(RecordStream);
 
 impl ServerConnection {
-    /// Connects by the default route of the system.
-    async fn connect(server: SocketAddr) -> io::Result<Self> {
-        let ip = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let local = LocalAddress { interface: 0, address: SocketAddr::new(ip, 0) };
-        let connected = connect(local, (server, false), Settings::default());
-        tokio::time::timeout(CONNECT, connected).await?.map(Self)
-    }
-
     async fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
         self.0.write(datagram)?;
         if self.0.pending() == 0 { Ok(()) } else { poll_fn(|context| self.0.poll_flush(context)).await }
@@ -54,8 +45,8 @@ impl ServerConnection {
 ///
 /// # Errors
 /// The server is not reached, or ends the connection.
-pub(super) async fn relayed(server: SocketAddr, key: RelayKey) -> io::Result<RecordStream> {
-    let mut connection = ServerConnection::connect(server).await?;
+pub(super) async fn relayed(access: &Access, server: SocketAddr, key: RelayKey) -> io::Result<RecordStream> {
+    let mut connection = ServerConnection(access.connect(server).await?);
     let mut request = RelayRequest::new(key);
     loop {
         connection.send(&request.request()).await?;
@@ -98,15 +89,15 @@ impl ServerConnections {
     }
 
     /// Sends a datagram; one that cannot be sent counts as lost.
-    pub(super) fn send(&mut self, server: SocketAddr, datagram: &[u8]) {
+    pub(super) fn send(&mut self, access: &Access, server: SocketAddr, datagram: &[u8]) {
         while self.tasks.try_join_next().is_some() {}
         self.letters.retain(|_, letters| !letters.is_closed());
         let Self { tasks, letters, hears, .. } = self;
         let connection = letters.entry(server).or_insert_with(|| {
             let (letters, waiting) = mpsc::channel(WAITING);
-            let hears = hears.clone();
+            let (access, hears) = (access.clone(), hears.clone());
             tasks.spawn(async move {
-                if let Err(error) = carry(server, waiting, hears).await {
+                if let Err(error) = carry(&access, server, waiting, hears).await {
                     tracing::debug!(%server, %error, "TCP to a rendezvous server");
                 }
             });
@@ -132,11 +123,12 @@ impl ServerConnections {
 
 /// Carries datagrams both ways, until the sender of `letters` is dropped or the connection ends.
 async fn carry(
+    access: &Access,
     server: SocketAddr,
     mut letters: mpsc::Receiver<Vec<u8>>,
     hears: mpsc::Sender<(SocketAddr, Vec<u8>)>,
 ) -> io::Result<()> {
-    let mut connection = ServerConnection::connect(server).await?;
+    let mut connection = ServerConnection(access.connect(server).await?);
     loop {
         tokio::select! {
             letter = letters.recv() => match letter {

@@ -1,17 +1,18 @@
 //! The sockets over which a code is exchanged: UDP, and TCP while that brings no answer.
 
 use std::future::poll_fn;
-use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::task::Poll;
 use std::time::Duration;
 
-use manyway_proto::{CodeReceiver, CodeSender, Instant};
+use manyway_proto::{CodeReceiver, CodeSender, Instant, LocalAddress};
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 
+use super::access::Access;
 use super::over_tcp::ServerConnections;
 use crate::Clock;
+use crate::udp::plain::open;
 
 /// More than any datagram of a mailbox has.
 const LONGEST: usize = 1024;
@@ -52,10 +53,16 @@ macro_rules! machine {
 machine!(CodeSender);
 machine!(CodeReceiver);
 
-/// A socket for each family of the rendezvous servers.
+/// A UDP socket on each interface that leads to the server in use, and connections for when these bring no answer
+/// (spec 10.57).
 #[derive(Debug)]
 pub(super) struct Post {
-    sockets: Vec<UdpSocket>,
+    access: Access,
+    sockets: Vec<(LocalAddress, UdpSocket)>,
+    /// Where the last datagram went.
+    server: Option<SocketAddr>,
+    /// The socket that had an answer of that server: the others are of no use while it has.
+    answered: Option<LocalAddress>,
     connections: ServerConnections,
     /// When the first datagram since the last answer over UDP was sent.
     asked_at: Option<Instant>,
@@ -63,20 +70,9 @@ pub(super) struct Post {
 }
 
 impl Post {
-    /// Binds the sockets; a family that this host lacks is left out, unless it is the only one.
-    pub(super) async fn bind(servers: &[SocketAddr], clock: Clock) -> io::Result<Self> {
-        let (mut sockets, mut failure) = (Vec::new(), None);
-        for is_ipv4 in [true, false] {
-            if servers.iter().any(|server| server.is_ipv4() == is_ipv4) {
-                let ip = if is_ipv4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-                match UdpSocket::bind(SocketAddr::new(ip, 0)).await {
-                    Ok(socket) => sockets.push(socket),
-                    Err(error) => failure = Some(error),
-                }
-            }
-        }
-        let post = Self { sockets, connections: ServerConnections::new(), asked_at: None, clock };
-        failure.filter(|_| post.sockets.is_empty()).map_or(Ok(post), Err)
+    pub(super) fn new(access: Access, clock: Clock) -> Self {
+        let (sockets, connections) = (Vec::new(), ServerConnections::new());
+        Self { access, sockets, server: None, answered: None, connections, asked_at: None, clock }
     }
 
     /// Sends what is ready, waits for a datagram or a timer, and handles that. Dropping the future loses nothing but a
@@ -94,11 +90,14 @@ impl Post {
             }
         };
         let mut space = [0; LONGEST];
-        let Self { sockets, connections, asked_at, clock } = self;
+        let Self { sockets, server, answered, connections, asked_at, clock, .. } = self;
         tokio::select! {
-            (from, length) = receive(sockets, &mut space) => {
-                *asked_at = None;
-                connections.clear();
+            (local, from, length) = receive(sockets, &mut space) => {
+                if *server == Some(from) {
+                    *asked_at = None;
+                    answered.get_or_insert(local);
+                    connections.clear();
+                }
                 let datagram = space.get(..length).unwrap_or_default();
                 machine.handle_datagram(clock.now(), from, datagram);
             }
@@ -109,29 +108,59 @@ impl Post {
 
     /// A datagram that cannot be sent counts as lost.
     async fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
-        let now = self.clock.now();
-        if now - *self.asked_at.get_or_insert(now) >= HEAD_START {
-            self.connections.send(to, datagram);
+        let (now, uses_udp) = (self.clock.now(), self.access.choice.uses_udp());
+        let is_silent = now - *self.asked_at.get_or_insert(now) >= HEAD_START;
+        if self.server.replace(to) != Some(to) || is_silent {
+            self.answered = None;
         }
-        let of_family =
-            |socket: &&UdpSocket| socket.local_addr().is_ok_and(|local| local.is_ipv4() == to.is_ipv4());
-        if let Some(socket) = self.sockets.iter().find(of_family)
-            && let Err(error) = socket.send_to(datagram, to).await
-        {
-            tracing::debug!(%to, %error, "send");
+        if self.access.choice.uses_tcp() && (is_silent || !uses_udp) {
+            self.connections.send(&self.access, to, datagram);
+        }
+        if uses_udp && self.answered.is_none() {
+            self.follow_interfaces(to).await;
+        }
+        for (local, socket) in &self.sockets {
+            if self.answered.is_none_or(|answered| answered == *local)
+                && let Err(error) = socket.send_to(datagram, to).await
+            {
+                tracing::debug!(%to, %error, "send");
+            }
+        }
+    }
+
+    /// Has a socket on each interface that leads to a server now. A socket that stays keeps its port, for which the
+    /// server's cookie is.
+    async fn follow_interfaces(&mut self, server: SocketAddr) {
+        let locals = self.access.locals(server).await.unwrap_or_else(|error| {
+            tracing::debug!(%server, %error, "no socket");
+            Vec::new()
+        });
+        self.sockets.retain(|(local, _)| locals.contains(local));
+        for local in locals {
+            if self.sockets.iter().any(|(known, _)| *known == local) {
+                continue;
+            }
+            match open(local, self.access.settings.mark) {
+                Ok(socket) => self.sockets.push((local, socket)),
+                Err(error) => tracing::debug!(%local, %error, "no socket"),
+            }
         }
     }
 }
 
-/// The next datagram; errors, such as ICMP's about earlier ones, are skipped.
-async fn receive(sockets: &[UdpSocket], space: &mut [u8]) -> (SocketAddr, usize) {
+/// The next datagram, and the addresses at which and from which it came; errors, such as ICMP's about earlier ones, are
+/// skipped.
+async fn receive(
+    sockets: &[(LocalAddress, UdpSocket)],
+    space: &mut [u8],
+) -> (LocalAddress, SocketAddr, usize) {
     poll_fn(|context| {
-        for socket in sockets {
+        for (local, socket) in sockets {
             let mut buffer = ReadBuf::new(space);
             // Each error is of one datagram, so this ends.
             while let Poll::Ready(result) = socket.poll_recv_from(context, &mut buffer) {
                 match result {
-                    Ok(from) => return Poll::Ready((from, buffer.filled().len())),
+                    Ok(from) => return Poll::Ready((*local, from, buffer.filled().len())),
                     Err(error) => tracing::debug!(%error, "receive"),
                 }
             }

@@ -13,9 +13,9 @@ use tokio::time::timeout;
 
 use super::over_tcp::relayed;
 use super::post::Post;
-use super::random;
+use super::{Access, random};
 use crate::tcp::RecordStream;
-use crate::{Clock, RendezvousServer};
+use crate::{Clock, Endpoint, EndpointOptions, RendezvousServer};
 
 /// Far more than anything takes here.
 const LONG: Duration = Duration::from_secs(20);
@@ -35,9 +35,9 @@ fn serve(bytes: ByteCount) -> (SocketAddr, JoinHandle<()>) {
 }
 
 /// Exchanges a code, and returns the keys of both ends.
-async fn keys(server: SocketAddr) -> [RelayKey; 2] {
+async fn keys(access: &Access, server: SocketAddr) -> [RelayKey; 2] {
     let (servers, clock) = ([server], Clock::new());
-    let mut posts = [Post::bind(&servers, clock).await.unwrap(), Post::bind(&servers, clock).await.unwrap()];
+    let mut posts = [Post::new(access.clone(), clock), Post::new(access.clone(), clock)];
     let mut sender = CodeSender::new(clock.now(), &servers, random().unwrap());
     let code = loop {
         match sender.poll_event() {
@@ -60,8 +60,10 @@ async fn keys(server: SocketAddr) -> [RelayKey; 2] {
 
 /// Two ends between which the server relays.
 async fn ends(server: SocketAddr) -> [RecordStream; 2] {
-    let [offering, fetching] = timeout(LONG, keys(server)).await.unwrap();
-    let both = async { tokio::join!(relayed(server, offering), relayed(server, fetching)) };
+    let endpoint = Endpoint::bind(EndpointOptions::default()).unwrap();
+    let access = &endpoint.access().unwrap();
+    let [offering, fetching] = timeout(LONG, keys(access, server)).await.unwrap();
+    let both = async { tokio::join!(relayed(access, server, offering), relayed(access, server, fetching)) };
     let (offering, fetching) = timeout(LONG, both).await.unwrap();
     [offering.unwrap(), fetching.unwrap()]
 }

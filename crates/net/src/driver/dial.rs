@@ -10,15 +10,11 @@ use manyway_proto::{Instant, LocalAddress};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant as TokioInstant;
 
-use super::dialling::{Dialler, Target, TcpSlotId};
+use super::dialling::{Dialler, Target, TcpSlotId, is_same_host};
 use super::peer::ClientId;
 use super::tcp::TcpStreams;
-use crate::carriers::CarrierOptions;
 use crate::options::EndpointOptions;
-use crate::tcp::{RecordStream, Settings, connect};
-
-/// A server that does not answer is given up after this time. The system needs 3 s to find out that its next hop is absent.
-const CONNECT: Duration = Duration::from_secs(4);
+use crate::tcp::{CONNECT_TIMEOUT, RecordStream, connect};
 
 /// What TCP carries, and who decides what it is to carry.
 pub(super) struct Tcp {
@@ -65,11 +61,9 @@ pub(super) struct Dialled {
 
 impl Tcp {
     pub(super) fn new(options: &EndpointOptions) -> Self {
-        let CarrierOptions { congestion, via, .. } = options.carriers.clone();
-        let settings = Settings { congestion, via, mark: options.mark, resolver: options.resolver() };
         let (results, dialled) = mpsc::unbounded_channel();
         Self {
-            streams: TcpStreams::new(settings, options.ledger.is_some()),
+            streams: TcpStreams::new(options.tcp_settings(), options.ledger.is_some()),
             dialler: Dialler::new(
                 options.carriers.choice,
                 options.connection.pairs,
@@ -124,8 +118,8 @@ impl Tcp {
             let mut from = local;
             from.address.set_port(0);
             let start = TokioInstant::now();
-            let connecting =
-                tokio::time::timeout(CONNECT, connect(from, (target.remote, target.is_tls), settings));
+            let connecting = connect(from, (target.remote, target.is_tls), settings);
+            let connecting = tokio::time::timeout(CONNECT_TIMEOUT, connecting);
             let result = tokio::select! {
                 result = connecting => result.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
                 Ok(()) = lost => Err(io::ErrorKind::HostUnreachable.into()),
@@ -156,13 +150,7 @@ impl RelayedStreams {
     /// The connection to this address, once, if it goes from the local one; `None` if nothing is relayed there.
     fn take(&mut self, local: LocalAddress, target: &Target) -> Option<io::Result<RecordStream>> {
         let kept = self.0.get_mut(&target.remote)?;
-        let fits = |stream: &mut RecordStream| {
-            !target.is_tls && stream.tuple().local.address.ip() == local.address.ip()
-        };
-        let taken = kept.take_if(fits).map(|mut stream| {
-            stream.set_interface(local.interface);
-            stream
-        });
-        Some(taken.ok_or_else(|| io::ErrorKind::ConnectionRefused.into()))
+        let fits = |stream: &mut RecordStream| !target.is_tls && is_same_host(&stream.tuple().local, &local);
+        Some(kept.take_if(fits).ok_or_else(|| io::ErrorKind::ConnectionRefused.into()))
     }
 }

@@ -161,12 +161,12 @@ impl Dialler {
 
     /// Whether paths may go over UDP.
     pub(super) fn uses_udp(&self) -> bool {
-        self.choice != CarrierChoice::Tcp
+        self.choice.uses_udp()
     }
 
     /// Whether paths may go over TCP.
     pub(super) fn uses_tcp(&self) -> bool {
-        self.choice != CarrierChoice::Udp
+        self.choice.uses_tcp()
     }
 
     /// Begins to look after a client.
@@ -580,7 +580,7 @@ impl TcpSlot {
     }
 }
 
-fn is_same_host(one: &LocalAddress, other: &LocalAddress) -> bool {
+pub(super) fn is_same_host(one: &LocalAddress, other: &LocalAddress) -> bool {
     (one.interface, one.address.ip()) == (other.interface, other.address.ip())
 }
 

@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 
-use manyway_proto::FourTuple;
+use manyway_proto::{FourTuple, LocalAddress, Role};
 
 use super::Driver;
+use crate::interfaces::Excluded;
 use crate::link::Errand;
 
 /// Most datagrams of one errand, or for one server.
@@ -13,6 +14,9 @@ const MOST_DATAGRAMS: usize = 16;
 impl Driver {
     pub(super) fn run_errand(&mut self, errand: Errand) {
         match errand {
+            Errand::FindLocals { server, reply } => {
+                let _ = reply.send(self.locals_to(server));
+            }
             Errand::Observe { servers, answers } => {
                 self.observed = Some(answers);
                 for tuple in self.tuples(&servers) {
@@ -25,8 +29,6 @@ impl Driver {
                     self.endpoint.bind_relay(*tuple, key);
                 }
             }
-            // Without TCP there is no use for them.
-            Errand::ServeStream(_) | Errand::DialStream(_) if !self.tcp.dialler.uses_tcp() => {}
             Errand::ServeStream(stream) => self.tcp.streams.adopt(self.clock.now(), *stream),
             Errand::DialStream(stream) => self.tcp.relayed.keep(*stream),
             Errand::Knock { remotes } => {
@@ -37,8 +39,28 @@ impl Driver {
         }
     }
 
-    /// Each remote address with each socket of its family.
+    /// The local addresses that lead to a server, of each interface the one that fits best; or why there is none.
+    fn locals_to(&self, server: SocketAddr) -> Result<Vec<LocalAddress>, Vec<Excluded>> {
+        let (wanted, excluded) = self.wanted_locals(&[server]);
+        let mut locals: Vec<LocalAddress> = Vec::new();
+        for (mut local, role) in wanted {
+            // An address without an interface stands for itself.
+            let is_of_new = |known: &LocalAddress| local.interface == 0 || known.interface != local.interface;
+            let fits = role != Role::Never && local.address.is_ipv4() == server.is_ipv4();
+            if fits && locals.iter().all(is_of_new) {
+                local.address.set_port(0);
+                locals.push(local);
+            }
+        }
+        if locals.is_empty() { Err(excluded) } else { Ok(locals) }
+    }
+
+    /// Each remote address with each socket of its family; none at a client that uses TCP alone.
     fn tuples(&self, remotes: &[SocketAddr]) -> Vec<FourTuple> {
+        let is_server = !self.sockets.listening().is_empty();
+        if !is_server && !self.tcp.dialler.uses_udp() {
+            return Vec::new();
+        }
         let locals = self.sockets.reachable();
         let tuples = remotes.iter().flat_map(|remote| {
             let fitting = locals.iter().filter(|local| local.address.is_ipv4() == remote.is_ipv4());

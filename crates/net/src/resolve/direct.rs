@@ -1,19 +1,17 @@
 //! Look-ups by sockets of our own, which the system's resolver does not let us mark.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
-use manyway_proto::LocalAddress;
-use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use super::files;
 use super::query::Query;
-use crate::device::{bind_device, set_mark};
 use crate::interfaces::{InterfacePolicy, InterfaceWatcher};
+use crate::udp::plain::open;
 
 /// When queries without an answer are sent again, and when they are given up.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -39,7 +37,11 @@ pub(super) async fn look_up(name: &str, mark: u32, policy: &InterfacePolicy) -> 
         for candidate in watcher.usable(policy, &[server]).candidates {
             let queries = Query::of_both_families(name)?;
             let local = candidate.local;
-            searches.spawn(async move { ask(&open(local, server, mark)?, &queries).await });
+            searches.spawn(async move {
+                let socket = open(local, Some(mark))?;
+                socket.connect(server).await?;
+                ask(&socket, &queries).await
+            });
         }
     }
     while let Some(finished) = searches.join_next().await {
@@ -50,17 +52,6 @@ pub(super) async fn look_up(name: &str, mark: u32, policy: &InterfacePolicy) -> 
         }
     }
     Err(io::Error::new(io::ErrorKind::NotFound, "no name server knows it"))
-}
-
-fn open(mut local: LocalAddress, server: SocketAddr, mark: u32) -> io::Result<UdpSocket> {
-    let socket = Socket::new(Domain::for_address(server), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_nonblocking(true)?;
-    set_mark(&socket, Some(mark))?;
-    let _ = bind_device(&socket, local);
-    local.address.set_port(0);
-    socket.bind(&local.address.into())?;
-    socket.connect(&server.into())?;
-    UdpSocket::from_std(socket.into())
 }
 
 /// Asks a server for both families.

@@ -13,6 +13,8 @@ use super::{Proxy, RecordStream, tls};
 use crate::device::{bind_device, set_mark};
 use crate::resolve::Resolver;
 
+/// A peer that does not answer is given up after this time. The system needs 3 s to find out that its next hop is absent.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 /// A connection whose data is not acknowledged for so long is closed by the system.
 #[cfg(target_os = "linux")]
 const USER_TIMEOUT: Duration = Duration::from_secs(10);

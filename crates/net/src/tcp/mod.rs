@@ -14,7 +14,7 @@ mod via;
 mod window;
 
 pub use connect::connect_tcp;
-pub(crate) use connect::{Settings, connect};
+pub(crate) use connect::{CONNECT_TIMEOUT, Settings, connect};
 pub(crate) use listener::{Accepted, Listener};
 pub(crate) use stream::RecordStream;
 pub(crate) use tls::{Camouflage, handshake};

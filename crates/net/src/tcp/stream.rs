@@ -63,11 +63,6 @@ impl RecordStream {
         self.records.peek_record()
     }
 
-    /// The interface through which it goes, where the system chose that.
-    pub(crate) fn set_interface(&mut self, interface: u32) {
-        self.tuple.local.interface = interface;
-    }
-
     /// Writes a record. The stream keeps what the system does not take now, for [`poll_flush`](Self::poll_flush);
     /// records written meanwhile follow it.
     ///

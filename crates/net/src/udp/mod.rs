@@ -42,6 +42,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub(crate) mod plain;
 mod receive;
 mod send;
 pub(crate) mod share;
