@@ -65,6 +65,17 @@ pub struct Sent {
     cpu: f64,
 }
 
+/// The last line of a server.
+#[derive(Debug, Serialize)]
+pub struct Served {
+    #[serde(flatten)]
+    pub sent: Sent,
+    /// Packets of QUIC that it sent.
+    pub packets: u64,
+    /// Those of them that it declared lost. One that arrives much later than others that were sent after it counts, too.
+    pub lost: u64,
+}
+
 /// Counts what arrives.
 #[derive(Debug)]
 pub struct Arrivals {
