@@ -31,11 +31,15 @@ impl Identity {
 pub struct Announcement {
     pub address: SocketAddr,
     pub certificate: String,
+    /// How long the receiver will send, if it is a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
 }
 
 impl Announcement {
-    pub fn make(address: SocketAddr, identity: &Identity) -> Result<(), Failure> {
-        say(&Self { address, certificate: identity.certificate.clone() })
+    pub fn make(address: SocketAddr, identity: &Identity, serves: Option<Duration>) -> Result<(), Failure> {
+        let seconds = serves.map(|duration| duration.as_secs_f64());
+        say(&Self { address, certificate: identity.certificate.clone(), seconds })
     }
 }
 
@@ -68,8 +72,6 @@ pub struct Sent {
 /// The last line of a server.
 #[derive(Debug, Serialize)]
 pub struct Served {
-    #[serde(flatten)]
-    pub sent: Sent,
     /// Packets of QUIC that it sent.
     pub packets: u64,
     /// Those of them that it declared lost. One that arrives much later than others that were sent after it counts, too.

@@ -45,16 +45,16 @@ enum Action {
         #[arg(long, default_value_t = 3.0)]
         seconds: f64,
     },
-    /// Listen with quinn, and send a stream to the client for a time
+    /// Listen with quinn, and send a stream until the client closes
     Serve {
         /// Where to listen; port 0 is any
         #[arg(value_name = "IP:PORT")]
         address: SocketAddr,
-        /// For how long
+        /// After which time the client has to close
         #[arg(long, default_value_t = 3.0)]
         seconds: f64,
     },
-    /// Connect with quinn, and receive the stream of `serve`
+    /// Connect with quinn, and receive the stream of `serve` until its time is over
     Fetch {
         /// The line that `serve` printed
         announcement: String,

@@ -12,10 +12,11 @@ use quinn::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use quinn::rustls::version::TLS13;
 use quinn::rustls::{self, RootCertStore};
 use quinn::{
-    ClientConfig, Connection, Endpoint, EndpointConfig, MtuDiscoveryConfig, ServerConfig, TokioRuntime,
-    TransportConfig,
+    ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, MtuDiscoveryConfig, ServerConfig,
+    TokioRuntime, TransportConfig, WriteError,
 };
 use tokio::runtime::Builder;
+use tokio::time::timeout;
 
 use crate::flow::{
     Announcement, Arrivals, CONFIRMATION, Departures, Failure, Identity, NAME, Received, Sent, Served,
@@ -25,7 +26,7 @@ use crate::network::{IDLE, LARGE_WINDOW, WINDOW, any_socket, payload, socket};
 pub fn receive(address: SocketAddr, identity: &Identity) -> Result<Received, Failure> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let server = server(address, identity, transport(address)?)?;
+        let server = server(address, identity, None)?;
         let connection = server.accept().await.ok_or("the endpoint is closed")?.await?;
         take(&connection).await
     })
@@ -43,37 +44,59 @@ pub fn send(to: &Announcement, duration: Duration) -> Result<Sent, Failure> {
     })
 }
 
-/// As a server sends a download over any links: the MTU is searched for, and the windows are no limit.
+/// As a server sends a download over any links, until the client closes: the MTU is searched for, and the windows are no limit.
 pub fn serve(address: SocketAddr, identity: &Identity, duration: Duration) -> Result<Served, Failure> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let server = server(address, identity, transport_over_links()?)?;
+        let server = server(address, identity, Some(duration))?;
         let connection = server.accept().await.ok_or("the endpoint is closed")?.await?;
-        let sent = give(&connection, duration).await?;
-        let path = connection.stats().path;
-        server.wait_idle().await;
-        Ok(Served { sent, packets: path.sent_packets, lost: path.lost_packets })
+        let mut stream = connection.open_uni().await?;
+        let departures = Departures::begin(duration + IDLE)?;
+        let mut path = connection.stats().path;
+        while let Some(piece) = departures.piece() {
+            match stream.write_chunk(piece).await {
+                Ok(()) => path = connection.stats().path,
+                Err(WriteError::ConnectionLost(ConnectionError::ApplicationClosed(_))) => {
+                    return Ok(Served { packets: path.sent_packets, lost: path.lost_packets });
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err("the client has not closed".into())
     })
 }
 
-/// Fetches what [`serve`] sends, at another address if something in between has its own.
+/// Fetches what [`serve`] sends for the time that it announces, at another address if something in between has its own.
 pub fn fetch(from: &Announcement, at: Option<SocketAddr>) -> Result<Received, Failure> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
+        let duration = Duration::try_from_secs_f64(from.seconds.ok_or("this is no line of `serve`")?)?;
         let address = at.unwrap_or(from.address);
         let endpoint = endpoint(any_socket(address)?, None)?;
         let config = client(from, transport_over_links()?)?;
         let connection = endpoint.connect_with(config, address, NAME)?.await?;
-        take(&connection).await
+        let mut stream = connection.accept_uni().await?;
+        let mut arrivals = Arrivals::begin();
+        let mut pieces: [Bytes; PIECES] = std::array::from_fn(|_| Bytes::new());
+        let reading = async {
+            while let Some(count) = stream.read_chunks(&mut pieces).await? {
+                arrivals.add(pieces.iter().take(count).map(Bytes::len).sum());
+            }
+            Ok::<_, Failure>(())
+        };
+        if let Ok(ended) = timeout(duration, reading).await {
+            ended?;
+            return Err("the server has ended the stream".into());
+        }
+        let report = arrivals.report();
+        connection.close(0u32.into(), &[]);
+        endpoint.wait_idle().await;
+        Ok(report)
     })
 }
 
-/// Listens, and announces where.
-fn server(
-    address: SocketAddr,
-    identity: &Identity,
-    transport: Arc<TransportConfig>,
-) -> Result<Endpoint, Failure> {
+/// Listens, and announces where; `serves` is how long it will send, if it does.
+fn server(address: SocketAddr, identity: &Identity, serves: Option<Duration>) -> Result<Endpoint, Failure> {
     let certificate = CertificateDer::from_pem_slice(identity.certificate.as_bytes())?;
     let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes())?;
     let tls = rustls::ServerConfig::builder_with_provider(crypto())
@@ -81,9 +104,9 @@ fn server(
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)?;
     let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-    config.transport_config(transport);
+    config.transport_config(if serves.is_some() { transport_over_links()? } else { transport(address)? });
     let endpoint = endpoint(socket(address)?, Some(config))?;
-    Announcement::make(endpoint.local_addr()?, identity)?;
+    Announcement::make(endpoint.local_addr()?, identity, serves)?;
     Ok(endpoint)
 }
 
