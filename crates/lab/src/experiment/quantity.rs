@@ -204,10 +204,7 @@ impl Place<'_> {
                 let all = u64::try_from(arrived).ok().filter(|all| *all > 0)?;
                 Some(count(flows().map(|flow| flow.overtaken).sum()) / count(all))
             }
-            Measure::Missing => {
-                let messages = run.measures.messages.filter(|messages| messages.arrived > 0)?;
-                Some(count(messages.missing))
-            }
+            Measure::Missing => missing(run),
             Measure::Told(name) => run.course.as_ref()?.told.get(name).copied(),
             Measure::Recovery => recovery().map(|recovery| seconds(recovery.full)),
             Measure::UsedAgain => {
@@ -258,6 +255,11 @@ impl Place<'_> {
         let share = nominal(&|_| true) / unshared;
         Some((each.iter().sum::<f64>() * share, each.iter().copied().fold(0.0, f64::max)))
     }
+}
+
+/// How many messages did not arrive, if any did.
+fn missing(run: &Run) -> Option<f64> {
+    Some(count(run.measures.messages.filter(|messages| messages.arrived > 0)?.missing))
 }
 
 /// What all routes delivered over what the best one did.

@@ -133,19 +133,26 @@ impl Log {
         for frame in frames(record, "ack") {
             let path = frame.get("path_id").map(ToString::to_string).unwrap_or_default();
             let Some(packets) = self.packets.get_mut(&path) else { continue };
-            let ranges = frame.get("acked_ranges").and_then(Value::as_array).into_iter().flatten();
-            let place = |range: &Value, end: usize| usize::try_from(range.get(end)?.as_u64()?).ok();
-            for (first, last) in ranges.filter_map(|range| place(range, 0).zip(place(range, 1))) {
-                let last = last.min(packets.len().saturating_sub(1));
-                for packet in packets.get_mut(first..=last).into_iter().flatten() {
+            let mut latest = 0.0_f64;
+            for range in frame.get("acked_ranges").and_then(Value::as_array).into_iter().flatten() {
+                for packet in among(packets, range) {
                     packet.is_acknowledged = true;
-                    if self.failed.contains(&path) {
-                        self.worked_until = self.worked_until.max(packet.sent_at);
-                    }
+                    latest = latest.max(packet.sent_at);
                 }
+            }
+            if self.failed.contains(&path) {
+                self.worked_until = self.worked_until.max(latest);
             }
         }
     }
+}
+
+/// The packets in a range of numbers with both ends.
+fn among<'a>(packets: &'a mut [Fate], range: &Value) -> impl Iterator<Item = &'a mut Fate> {
+    let place = |end: usize| usize::try_from(range.get(end)?.as_u64()?).ok();
+    let last = place(1).map(|last| last.min(packets.len().saturating_sub(1)));
+    let ends = place(0).zip(last);
+    ends.and_then(|(first, last)| packets.get_mut(first..=last)).into_iter().flatten()
 }
 
 /// When it was, in ms.

@@ -14,7 +14,6 @@ use super::copies::copies;
 use super::helper::Helper;
 use super::peer::{self, Route};
 use super::process::Trouble;
-use super::tool::srt;
 use crate::agent::document::{Exchange, Load, SocketsSpec};
 use crate::contender::{Program, Through, Verb};
 use crate::cpu::Peers;
@@ -172,7 +171,7 @@ pub(crate) fn check(manyway: &Path, through: &Through) -> Result<(), String> {
         Program::Own => &[],
         Program::Iperf3 if through.verb.is_proxy() => &[("iperf3", "--version"), (BY_PROXY, "-h")],
         Program::Iperf3 | Program::Curl => &[(through.program.name(), "--version")],
-        Program::Srt => &[(srt::PROGRAM, "-version")],
+        Program::Srt => &[(SRT, "-version")],
         Program::Quinn => {
             let peers = Peers::find(manyway, None)?;
             return if peers.has("quinn") { Ok(()) } else { Err("manyway-peers has no quinn".to_owned()) };
@@ -254,6 +253,8 @@ impl Drop for Home {
 
 /// Lets a program that knows no proxy use one, by taking the place of functions of the C library.
 pub(super) const BY_PROXY: &str = "proxychains4";
+/// The program for SRT of Debian's package `srt-tools`.
+pub(super) const SRT: &str = "srt-live-transmit";
 /// An address of the server's host to which no link leads.
 pub(super) const DESTINATION: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
 /// Where programs listen there.

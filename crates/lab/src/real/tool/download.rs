@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use manyway_sim::pair::Side;
 
+use super::shared::{Ended, LOOK, PATIENCE, READ, Task, Tool, joined, text};
 use super::web::Web;
-use super::{Ended, LOOK, PATIENCE, READ, Task, Tool, iperf3, joined, peers, text};
+use super::{iperf3, peers};
 use crate::agent::document::{Exchange, Load, Received, Report};
 use crate::contender::Program;
 use crate::error::LabError;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use manyway_sim::pair::Side;
 use serde_json::Value;
 
-use super::{Ended, Task, spread};
+use super::shared::{Ended, Task, spread};
 use crate::error::LabError;
 use crate::hosts::Hosts;
 use crate::outcome::Arrivals;

@@ -2,7 +2,7 @@
 //!
 //! | process | line |
 //! |---|---|
-//! | server | an announcement, which the client gets as an argument; `{"begun":true}` when its traffic begins; in the end `{"sent":BYTES,"cpu":TIME,"packets":NUMBER,"lost":NUMBER}` |
+//! | server | an announcement, which the client gets as an argument; `{"begun":true}` when its traffic begins; in the end `{"packets":NUMBER,"lost":NUMBER}` |
 //! | client | in the end `{"received":BYTES,"seconds":TIME,"cpu":TIME}` |
 
 use std::process::Command;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use manyway_sim::pair::Side;
 use serde::Deserialize;
 
-use super::{PATIENCE, Task, spread};
+use super::shared::{PATIENCE, Task, spread};
 use crate::hosts::Hosts;
 use crate::measures::count;
 use crate::outcome::Arrivals;

@@ -15,14 +15,14 @@ use manyway_sim::pair::Side;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
-use super::{Ended, LOOK, PATIENCE, Task, Tool, joined, text};
+use super::shared::{Ended, LOOK, PATIENCE, Task, Tool, joined, text};
 use crate::agent::document::{Exchange, Load, Received, Report};
 use crate::error::LabError;
 use crate::hosts::Hosts;
 
 use crate::real::process::Trouble;
 use crate::real::session::End;
-use crate::real::through::Verbs;
+use crate::real::through::{SRT, Verbs};
 use crate::stop::Stop;
 
 /// Camera and receiver, connected. Dropping it ends both.
@@ -57,13 +57,13 @@ impl Film {
         let Load::Messages { size: size @ 4..=MOST, interval, lifetime: Some(latency) } = *load else {
             return Err(task.unable("it sends messages of 4 to 1316 bytes with a lifetime"));
         };
-        let io = |error| Trouble::Lab(LabError::Io { doing: format!("starting {PROGRAM}"), error });
+        let io = |error| Trouble::Lab(LabError::Io { doing: format!("starting {SRT}"), error });
         let broken = || io(io::ErrorKind::BrokenPipe.into());
         let statistics = ["camera", "receiver"].map(|end| verbs.place().join(format!("srt-{end}")));
         let [of_camera, of_receiver] = &statistics;
         let milliseconds = latency.as_millis();
 
-        let mut command = reporting(hosts.command(Side::Server, Path::new(PROGRAM)), of_receiver);
+        let mut command = reporting(hosts.command(Side::Server, Path::new(SRT)), of_receiver);
         command.arg(format!("srt://{}?mode=listener&latency={milliseconds}", task.ends.listen));
         command.arg("file://con").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut receiver = Ended(command.spawn().map_err(io)?);
@@ -71,7 +71,7 @@ impl Film {
         let errors = receiver.0.stderr.take();
         let words = thread::spawn(move || text(errors));
 
-        let mut command = reporting(verbs.command(hosts, PROGRAM), of_camera);
+        let mut command = reporting(verbs.command(hosts, SRT), of_camera);
         command.arg(format!("-chunk:{size}")).arg("file://con");
         command.arg(format!("srt://{}?latency={milliseconds}&conntimeo=10000", task.ends.connect));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -204,8 +204,6 @@ fn told_of_both([camera, receiver]: &[String; 2]) -> Result<BTreeMap<&'static st
     Ok(BTreeMap::from([("dropped", dropped), ("sent again", number(&camera, "/send/packetsRetransmitted")?)]))
 }
 
-/// The program of Debian's package `srt-tools`.
-pub(in crate::real) const PROGRAM: &str = "srt-live-transmit";
 /// Bytes of a packet of SRT in a live stream.
 const MOST: usize = 1316;
 /// Time for the last packets after the latency.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use manyway_sim::pair::Side;
 
-use super::{LOOK, PATIENCE, READ};
+use super::shared::{LOOK, PATIENCE, READ};
 use crate::error::LabError;
 use crate::hosts::Hosts;
 use crate::real::process::Trouble;
