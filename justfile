@@ -162,7 +162,7 @@ fuzz-corpus TARGET:
 scale *ARGUMENTS:
     cargo run --release -p xtask -- scale {{ARGUMENTS}}
 
-# Builds the QUIC libraries that `manyway-lab cpu` measures beside Manyway: manyway-peers, in target/release beside the
-# lab. Needs a C compiler; no crate of the workspace depends on it.
+# Builds the QUIC libraries that `manyway-lab cpu` measures beside Manyway, and `manyway-lab programs` over it:
+# manyway-peers, in target/release beside the lab. Needs a C compiler; no crate of the workspace depends on it.
 peers:
     cargo build --release --locked --manifest-path contrib/peers/Cargo.toml --target-dir "${CARGO_TARGET_DIR:-target}"

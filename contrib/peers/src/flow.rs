@@ -31,11 +31,15 @@ impl Identity {
 pub struct Announcement {
     pub address: SocketAddr,
     pub certificate: String,
+    /// How long the receiver will send, if it is a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
 }
 
 impl Announcement {
-    pub fn make(address: SocketAddr, identity: &Identity) -> Result<(), Failure> {
-        say(&Self { address, certificate: identity.certificate.clone() })
+    pub fn make(address: SocketAddr, identity: &Identity, serves: Option<Duration>) -> Result<(), Failure> {
+        let seconds = serves.map(|duration| duration.as_secs_f64());
+        say(&Self { address, certificate: identity.certificate.clone(), seconds })
     }
 }
 
@@ -63,6 +67,15 @@ pub struct Sent {
     sent: u64,
     /// Processor time of the process, user and system, from the first byte to the confirmation.
     cpu: f64,
+}
+
+/// The last line of a server.
+#[derive(Debug, Serialize)]
+pub struct Served {
+    /// Packets of QUIC that it sent.
+    pub packets: u64,
+    /// Those of them that it declared lost. One that arrives much later than others that were sent after it counts, too.
+    pub lost: u64,
 }
 
 /// Counts what arrives.

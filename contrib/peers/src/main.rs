@@ -1,6 +1,8 @@
-//! One stream in one direction at full speed, by a QUIC library of others: what `manyway-lab cpu` compares Manyway with.
+//! One stream in one direction at full speed, by a QUIC library of others: what `manyway-lab cpu` compares Manyway with, and
+//! the download of `manyway-lab programs`.
 //!
-//! `receive` prints a line that `send` takes as its argument, and both print what they measured: a line of JSON each.
+//! `receive` and `serve` print a line that `send` and `fetch` take as their argument, and each prints what it measured: a
+//! line of JSON.
 
 mod flow;
 mod network;
@@ -15,7 +17,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use flow::{Announcement, Failure, Identity, Received, Sent, say};
 
-/// QUIC libraries of others, for `manyway-lab cpu`.
+/// QUIC libraries of others, for `manyway-lab cpu` and `manyway-lab programs`.
 #[derive(Debug, Parser)]
 #[command(name = "manyway-peers", version)]
 struct Cli {
@@ -42,6 +44,23 @@ enum Action {
         /// For how long
         #[arg(long, default_value_t = 3.0)]
         seconds: f64,
+    },
+    /// Listen with quinn, and send a stream until the client closes
+    Serve {
+        /// Where to listen; port 0 is any
+        #[arg(value_name = "IP:PORT")]
+        address: SocketAddr,
+        /// After which time the client has to close
+        #[arg(long, default_value_t = 3.0)]
+        seconds: f64,
+    },
+    /// Connect with quinn, and receive the stream of `serve` until its time is over
+    Fetch {
+        /// The line that `serve` printed
+        announcement: String,
+        /// Connect here instead, such as to a forwarded port
+        #[arg(long, value_name = "IP:PORT")]
+        at: Option<SocketAddr>,
     },
 }
 
@@ -97,6 +116,13 @@ fn act(action: Action) -> Result<(), Failure> {
         Action::Send { library, announcement, seconds } => {
             let to: Announcement = serde_json::from_str(&announcement)?;
             say(&library.send(&to, Duration::try_from_secs_f64(seconds)?)?)
+        }
+        Action::Serve { address, seconds } => {
+            say(&quinn::serve(address, &Identity::new()?, Duration::try_from_secs_f64(seconds)?)?)
+        }
+        Action::Fetch { announcement, at } => {
+            let from: Announcement = serde_json::from_str(&announcement)?;
+            say(&quinn::fetch(&from, at)?)
         }
     }
 }

@@ -21,7 +21,7 @@ pub fn receive(address: SocketAddr, identity: &Identity) -> Result<Received, Fai
             .with_io(sockets(socket(address)?)?)?
             .with_limits(limits()?)?
             .start()?;
-        Announcement::make(server.local_addr()?, identity)?;
+        Announcement::make(server.local_addr()?, identity, None)?;
         let mut connection = server.accept().await.ok_or("the server is closed")?;
         let mut arrivals = Arrivals::begin();
         let stream = connection.accept_bidirectional_stream().await?.ok_or("no stream came")?;

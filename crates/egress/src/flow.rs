@@ -1,5 +1,6 @@
 //! Both directions of a flow of datagrams, as both ends have them.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use crate::allowance::Allowance;
 use crate::answer::{Answer, Reason, Refusal};
 use crate::datagram::{DATAGRAM, Datagram, FRAME};
 use crate::destination::Destination;
+use crate::early::keep;
 use crate::error::EgressError;
 use crate::order::Resequencer;
 use crate::quota::Quota;
@@ -56,7 +58,8 @@ pub(crate) fn flow((sender, receiver): MessageHalves, quota: &Quota) -> (FlowSen
     let now = Instant::now();
     let (course, treatment) = (Course::new(now), Treatment::default());
     let sender = FlowSender { sender: Some(sender), course, treatment };
-    (sender, FlowReceiver { receiver, order: Resequencer::new(now, quota), peer: None, has_ended: false })
+    let order = Resequencer::new(now, quota);
+    (sender, FlowReceiver { receiver, order, early: VecDeque::new(), peer: None, has_ended: false })
 }
 
 /// Sends the datagrams of a flow. Dropping it ends the flow.
@@ -153,6 +156,8 @@ pub(crate) enum Arrival {
 pub struct FlowReceiver {
     receiver: Box<dyn MessageReceiver>,
     order: Resequencer<Datagram>,
+    /// Those that came before the frame that was waited for.
+    early: VecDeque<Datagram>,
     peer: Option<SocketAddr>,
     has_ended: bool,
 }
@@ -174,6 +179,9 @@ impl FlowReceiver {
     /// # Errors
     /// [`EgressError::Refused`] if the server refuses the flow, or the stream broke.
     pub async fn receive(&mut self) -> Result<Option<Datagram>, EgressError> {
+        if let Some(datagram) = self.early.pop_front() {
+            return Ok(Some(datagram));
+        }
         loop {
             match self.arrival().await? {
                 Some(Arrival::Datagram(datagram)) => return Ok(Some(datagram)),
@@ -191,18 +199,15 @@ impl FlowReceiver {
         self.receiver
     }
 
-    /// Waits for a frame. A few datagrams may overtake it; more are lost.
-    // egress 8.2
+    /// Waits for a frame. The last datagrams that overtake it are kept for [`Self::receive`].
+    // egress 9.8
     pub(crate) async fn frame(&mut self) -> Result<Bytes, EgressError> {
-        let mut early = 0;
         loop {
-            match self.receiver.receive().await? {
-                Some(Message { protocol: FRAME, data, .. }) => return Ok(data),
-                Some(message) if early < MOST_EARLY => {
-                    early += 1;
-                    self.order.push(Instant::now(), Datagram::decode(&message.data)?);
+            match self.arrival().await? {
+                Some(Arrival::Frame(frame)) => return Ok(frame),
+                Some(Arrival::Datagram(datagram)) => {
+                    keep(&mut self.early, datagram, |datagram| datagram.payload.len());
                 }
-                Some(_) => {}
                 None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
             }
         }
@@ -263,10 +268,6 @@ impl Course {
     }
 }
 
-/// Datagrams that are kept until their flow is known.
-pub(crate) const MOST_EARLY: usize = 16;
-/// Bytes of datagrams that wait for the answer to a request or for a stream.
-pub(crate) const MOST_EARLY_BYTES: usize = 32 << 10;
 /// Headers of a datagram on a link.
 const OVERHEAD: usize = 28;
 /// How long a datagram is worth sending. Bulk data of UDP has congestion control of its own, which a long queue misleads.

@@ -20,6 +20,7 @@ mod client;
 mod codec;
 mod datagram;
 mod destination;
+mod early;
 mod error;
 mod flow;
 mod listening;

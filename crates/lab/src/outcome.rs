@@ -1,5 +1,6 @@
 //! The results of a run, measured in the same way for every contender: at the receiving application.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use manyway_proto::{ByteCount, Rate, TargetReport};
@@ -29,6 +30,8 @@ pub struct Outcome {
     pub control: Vec<Control>,
     /// What set-up took; `None` where several contenders run at the same time.
     pub set_up: Option<SetUp>,
+    /// What programs of others told of the run, and the log of Manyway beside them, by name: numbers for experiments.
+    pub told: BTreeMap<&'static str, f64>,
     /// Why the contender failed.
     pub failure: Option<String>,
     /// Remarks for the reader of the figures, such as a subflow without data or a disturbed machine.

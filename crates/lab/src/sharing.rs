@@ -96,6 +96,8 @@ mod tests {
     use manyway_sim::pair::Side;
 
     use super::*;
+    use std::collections::BTreeMap;
+
     use crate::outcome::{Arrivals, Flow};
     use crate::scenario::Library;
 
@@ -115,6 +117,7 @@ mod tests {
             cpu: None,
             cross: Vec::new(),
             ended: Vec::new(),
+            told: BTreeMap::new(),
             failure: failure.map(str::to_owned),
             remarks: Vec::new(),
         }

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use tokio::time::{Instant, sleep_until};
 
 use super::Gateway;
-use super::messages::{failed, keep};
+use super::messages::failed;
 use super::resolve::DNS;
 use super::shared::{Shared, refuse};
 use super::sockets::{Event, Family, Sockets, can_send_echo_requests};
@@ -19,6 +19,7 @@ use crate::answer::{Answer, Reason, Refusal};
 use crate::bucket::Bucket;
 use crate::datagram::Datagram;
 use crate::destination::{Destination, Host};
+use crate::early::keep;
 use crate::error::{EgressError, RequestError};
 use crate::flow::{Arrival, FlowReceiver, FlowSender};
 use crate::quota::Quota;
@@ -167,7 +168,7 @@ async fn resolve(
                 return Ok(found);
             }
             arrival = receiver.arrival() => match arrival? {
-                Some(Arrival::Datagram(datagram)) => keep(early, datagram),
+                Some(Arrival::Datagram(datagram)) => keep(early, datagram, |datagram| datagram.payload.len()),
                 Some(Arrival::Frame(_)) => {
                     return Err(Refusal::with_text(Reason::Malformed, "a second request").into());
                 }
@@ -320,7 +321,7 @@ impl<'a> Remote<'a> {
         let Some(destination) = datagram.address.clone() else { return };
         if let Some(lookup) = &mut self.lookup {
             if lookup.destination == destination {
-                keep(&mut lookup.waiting, datagram);
+                keep(&mut lookup.waiting, datagram, |datagram| datagram.payload.len());
             }
             return;
         }

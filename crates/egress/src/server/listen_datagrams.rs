@@ -19,8 +19,9 @@ use super::shared::{Shared, refuse};
 use super::sockets::take;
 use crate::answer::{Answer, Reason, Refusal};
 use crate::bucket::Bucket;
+use crate::early::keep;
 use crate::error::EgressError;
-use crate::flow::{FlowReceiver, FlowSender, MOST_EARLY, MOST_EARLY_BYTES, flow};
+use crate::flow::{FlowReceiver, FlowSender, flow};
 use crate::relay::Volume;
 use crate::request::Request;
 
@@ -118,9 +119,8 @@ impl<'a> Opening<'a> {
     }
 
     fn keep(&mut self, peer: SocketAddr, payload: Bytes) {
-        let bytes = self.waiting.iter().map(Bytes::len).sum::<usize>() + payload.len();
-        if peer == self.peer && self.waiting.len() < MOST_EARLY && bytes <= MOST_EARLY_BYTES {
-            self.waiting.push_back(payload);
+        if peer == self.peer {
+            keep(&mut self.waiting, payload, Bytes::len);
         }
     }
 }

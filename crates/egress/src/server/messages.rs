@@ -14,8 +14,9 @@ use super::shared::{GatewayConfig, refuse};
 use crate::answer::{Reason, Refusal};
 use crate::datagram::Datagram;
 use crate::destination::Destination;
+use crate::early::keep;
 use crate::error::{EgressError, RequestError};
-use crate::flow::{Arrival, FlowReceiver, MOST_EARLY, MOST_EARLY_BYTES, flow};
+use crate::flow::{Arrival, FlowReceiver, flow};
 use crate::quota::Quota;
 use crate::relay::Volume;
 use crate::request::{FlowKind, Request};
@@ -102,7 +103,7 @@ async fn request_of(
     let mut treatment = None;
     loop {
         match receiver.arrival().await? {
-            Some(Arrival::Datagram(datagram)) => keep(early, datagram),
+            Some(Arrival::Datagram(datagram)) => keep(early, datagram, |datagram| datagram.payload.len()),
             Some(Arrival::Frame(frame)) => {
                 let text = match Request::decode(&frame)? {
                     Ok(Request::Flow(kind, destination)) => {
@@ -129,14 +130,5 @@ async fn request_of(
             }
             None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
         }
-    }
-}
-
-/// Keeps a datagram that came too early; the oldest make room.
-pub(super) fn keep(early: &mut VecDeque<Datagram>, datagram: Datagram) {
-    early.push_back(datagram);
-    let bytes = |early: &VecDeque<Datagram>| early.iter().map(|it| it.payload.len()).sum::<usize>();
-    while early.len() > MOST_EARLY || (early.len() > 1 && bytes(early) > MOST_EARLY_BYTES) {
-        early.pop_front();
     }
 }

@@ -63,13 +63,15 @@ pub(super) const PROGRAMS_EXAMPLES: &str = "\
 Runs programs by `manyway forward`, `proxy`, `run` and `tunnel` between two hosts over emulated \
 links, beside a stream of Manyway, the kernel's TCP and multipath TCP, and ends with status 6 if \
 something that must hold does not. Needs root, and the command `manyway` beside this one. \
-Programs that are not installed (iperf3, curl) are skipped.
+Programs that are not installed (iperf3, curl, srt-live-transmit, manyway-peers) are skipped.
 
 Experiments:
   programs-tcp     one download, by the lab's own program, iperf3 and curl
   programs-flows   1 to 16 downloads at once
   programs-death   a link dies beneath a download, a call and a session
   programs-udp     one flow of datagrams over unequal links
+  programs-quic    one download over QUIC, by quinn (`just peers`)
+  programs-srt     a link dies beneath a camera that sends by SRT
 
 Examples:
   sudo manyway-lab programs --quick

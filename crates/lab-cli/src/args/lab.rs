@@ -212,8 +212,9 @@ Contenders:
   chunks            a file in chunks over several TCP connections of each route;
                     settings go behind a colon: chunks:connections=N,shares=1/2/1
   run, tunnel,      a program that this verb of `manyway` carries; settings go behind
-  forward, proxy    a colon: run:flows=N,program=NAME (own, iperf3 or curl)
+  forward, proxy    a colon: run:flows=N,program=NAME (own, iperf3, curl, quinn or srt)
   ssh, wireguard-go the same by ssh -D, or a tunnel of wireguard-go, over the best route
+  direct            the program over the best route, without any of these
   external:NAME     a program given by --external
 
 Examples:

@@ -9,6 +9,7 @@
 )]
 
 mod cpu;
+mod programs;
 mod turn;
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::*;
@@ -263,6 +264,7 @@ pub(crate) fn even(scenario: &Scenario, megabits: f64) -> Outcome {
         cpu: Some(CpuTime { client: Duration::from_millis(500), server: Duration::from_millis(250) }),
         cross: Vec::new(),
         ended: Vec::new(),
+        told: BTreeMap::new(),
         failure: None,
         remarks: Vec::new(),
     }

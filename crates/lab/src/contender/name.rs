@@ -17,7 +17,7 @@ use super::{
 /// The names that [`Contender::find`] knows, as a text for help and errors.
 pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,detection=NAME,carrier=CARRIER,connections=N,target=RATE,interval=TIME,algorithm=NAME,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
      mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), forward, proxy, run, \
-     tunnel, ssh and wireguard-go, each with :flows=N,program=NAME (own, iperf3 or curl), chunks:connections=N,shares=1/2/1,search=TIME,file=BYTES, external:NAME; \
+     tunnel, ssh, wireguard-go and direct, each with :flows=N,program=NAME (own, iperf3, curl, quinn or srt), chunks:connections=N,shares=1/2/1,search=TIME,file=BYTES, external:NAME; \
      manyway and tcp-CC take @N behind the name for the Nth route alone";
 
 impl Contender {
@@ -353,6 +353,8 @@ mod tests {
             "tunnel:flows=16",
             "ssh",
             "wireguard-go:program=iperf3",
+            "direct:program=quinn",
+            "run:program=srt",
             "proxy:program=iperf3",
             "chunks",
             "chunks:connections=2,shares=1/2/1,search=57ns,file=104857600",
@@ -405,7 +407,9 @@ mod tests {
             ("mptcp-../x", "such as cubic"),
             ("possible-Very_Long_Name_Indeed", "such as cubic"),
             ("run:flows=0", "1 to 64"),
-            ("run:program=wget", "own, iperf3 or curl"),
+            ("run:program=wget", "own, iperf3, curl, quinn or srt"),
+            ("proxy:program=quinn", "quinn knows no proxy"),
+            ("run:program=srt,flows=2", "srt has one flow"),
             ("run:wire=mmsp1", "flows=N or program=NAME"),
             ("tunnel:program=curl,flows=2", "one flow"),
             ("chunks:connections=0", "1 to 16"),

@@ -17,7 +17,7 @@ pub struct Through {
     pub flows: u8,
 }
 
-/// A verb of `manyway` for other programs, or a program of others that is used like one.
+/// A verb of `manyway` for other programs, or what is used in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// A local port for the one destination.
@@ -32,6 +32,8 @@ pub enum Verb {
     Ssh,
     /// A tunnel by wireguard-go.
     WireGuard,
+    /// None: the program itself.
+    Direct,
 }
 
 /// A program that sends and receives.
@@ -44,14 +46,19 @@ pub enum Program {
     Iperf3,
     /// `curl`, for bulk from the server.
     Curl,
+    /// quinn over QUIC, by the program `manyway-peers`, for bulk from the server.
+    Quinn,
+    /// `srt-live-transmit`, for messages with a lifetime to the server.
+    Srt,
 }
 
 impl Verb {
-    const ALL: [Self; 6] = [Self::Forward, Self::Proxy, Self::Run, Self::Tunnel, Self::Ssh, Self::WireGuard];
+    const ALL: [Self; 7] =
+        [Self::Forward, Self::Proxy, Self::Run, Self::Tunnel, Self::Ssh, Self::WireGuard, Self::Direct];
 
     /// Whether it is no verb of `manyway`, and uses the best route alone.
     pub const fn is_peer(self) -> bool {
-        matches!(self, Self::Ssh | Self::WireGuard)
+        matches!(self, Self::Ssh | Self::WireGuard | Self::Direct)
     }
 
     /// Whether programs ask it by SOCKS5.
@@ -68,12 +75,18 @@ impl Verb {
             Self::Tunnel => "tunnel",
             Self::Ssh => "ssh",
             Self::WireGuard => "wireguard-go",
+            Self::Direct => "direct",
         }
     }
 }
 
 impl Program {
-    const ALL: [Self; 3] = [Self::Own, Self::Iperf3, Self::Curl];
+    const ALL: [Self; 5] = [Self::Own, Self::Iperf3, Self::Curl, Self::Quinn, Self::Srt];
+
+    /// Whether its connections go over UDP.
+    pub(crate) const fn uses_udp(self) -> bool {
+        matches!(self, Self::Quinn | Self::Srt)
+    }
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -81,6 +94,8 @@ impl Program {
             Self::Own => "own",
             Self::Iperf3 => "iperf3",
             Self::Curl => "curl",
+            Self::Quinn => "quinn",
+            Self::Srt => "srt",
         }
     }
 }
@@ -111,7 +126,11 @@ impl Through {
             Some(("program", value)) => {
                 match Program::ALL.into_iter().find(|program| program.name() == value) {
                     Some(program) => self.program = program,
-                    None => return wrong(format!("program must be own, iperf3 or curl, not {value:?}")),
+                    None => {
+                        return wrong(format!(
+                            "program must be own, iperf3, curl, quinn or srt, not {value:?}"
+                        ));
+                    }
                 }
             }
             _ => return wrong(format!("{setting:?} is not like flows=N or program=NAME")),
@@ -130,8 +149,11 @@ impl FromStr for Through {
         let mut through = Self::new(verb);
         settings.into_iter().flat_map(|all| all.split(',')).try_for_each(|one| through.set(one))?;
         match (through.verb, through.program) {
-            (_, Program::Curl) if through.flows > 1 => {
-                Err(NameError("curl has one flow: leave flows out".to_owned()))
+            (_, program @ (Program::Curl | Program::Quinn | Program::Srt)) if through.flows > 1 => {
+                Err(NameError(format!("{} has one flow: leave flows out", program.name())))
+            }
+            (verb, program) if verb.is_proxy() && program.uses_udp() => {
+                Err(NameError(format!("{} knows no proxy", program.name())))
             }
             _ => Ok(through),
         }

@@ -15,6 +15,7 @@ use crate::error::LabError;
 use crate::measures::Spread;
 
 pub use options::{CpuOptions, Subject};
+pub(crate) use peers::Peers;
 use sample::Sample;
 use stage::{Measured, Stage};
 

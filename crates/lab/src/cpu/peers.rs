@@ -24,7 +24,7 @@ use crate::stop::Stop;
 
 /// The program, and what it has.
 #[derive(Debug)]
-pub(super) struct Peers {
+pub(crate) struct Peers {
     program: PathBuf,
     /// Name and version of each library.
     libraries: Vec<(String, String)>,
@@ -35,13 +35,8 @@ impl Peers {
     ///
     /// # Errors
     /// Why there is none, and how to get it.
-    pub(super) fn find(lab: &Path, named: Option<&Path>) -> Result<Self, String> {
-        let beside = lab.with_file_name(PROGRAM);
-        let program = match named {
-            Some(named) => named.to_owned(),
-            None if beside.exists() => beside,
-            None => PathBuf::from(PROGRAM),
-        };
+    pub(crate) fn find(lab: &Path, named: Option<&Path>) -> Result<Self, String> {
+        let program = named.map_or_else(|| Self::program(lab), Path::to_owned);
         let output = match Command::new(&program).arg("libraries").output() {
             Ok(output) => output,
             Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => {
@@ -58,8 +53,14 @@ impl Peers {
         Ok(Self { program, libraries })
     }
 
+    /// The program beside the lab, or the one in the search path.
+    pub(crate) fn program(lab: &Path) -> PathBuf {
+        let beside = lab.with_file_name(PROGRAM);
+        if beside.exists() { beside } else { PathBuf::from(PROGRAM) }
+    }
+
     /// Whether it has a library.
-    pub(super) fn has(&self, library: &str) -> bool {
+    pub(crate) fn has(&self, library: &str) -> bool {
         self.libraries.iter().any(|(name, _)| name == library)
     }
 

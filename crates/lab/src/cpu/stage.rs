@@ -221,6 +221,7 @@ impl Counts {
 fn carrier(subject: Subject) -> Option<CarrierSpec> {
     let server = IpAddr::V4(SERVER);
     let manyway = ManywaySpec { remotes: vec![server], discover: true, paths: 1, ..ManywaySpec::default() };
+    let sockets = |verb| through::sockets(&Through::new(verb), (IpAddr::V4(CLIENT), server));
     Some(match subject {
         Subject::Manyway => CarrierSpec::Manyway(manyway),
         Subject::ManywayTcp => CarrierSpec::Manyway(ManywaySpec { carrier: Carrier::Tcp, ..manyway }),
@@ -231,9 +232,9 @@ fn carrier(subject: Subject) -> Option<CarrierSpec> {
             congestion: Some("bbr".to_owned()),
             ..manyway
         }),
-        Subject::Run => CarrierSpec::Sockets(through::sockets(&Through::new(Verb::Run))),
-        Subject::Tunnel => CarrierSpec::Sockets(through::sockets(&Through::new(Verb::Tunnel))),
-        Subject::WireGuard => CarrierSpec::Sockets(through::sockets(&Through::new(Verb::WireGuard))),
+        Subject::Run => CarrierSpec::Sockets(sockets(Verb::Run)),
+        Subject::Tunnel => CarrierSpec::Sockets(sockets(Verb::Tunnel)),
+        Subject::WireGuard => CarrierSpec::Sockets(sockets(Verb::WireGuard)),
         Subject::Tcp | Subject::TcpWithoutOffload => CarrierSpec::Tcp(TcpSpec {
             congestion: "cubic".to_owned(),
             pairs: vec![Pair { client: IpAddr::V4(CLIENT), server }],

@@ -29,6 +29,8 @@ mod multitcp;
 mod multitcp_dent;
 mod plan;
 mod programs_death;
+mod programs_quic;
+mod programs_srt;
 mod programs_tcp;
 mod programs_udp;
 mod quantity;
@@ -74,8 +76,14 @@ pub const EXPERIMENTS: [&Experiment; 25] = [
 ];
 
 /// Those of programs over Manyway, on real sockets alone.
-pub const PROGRAMS: [&Experiment; 4] =
-    [&programs_tcp::ONE, &programs_tcp::SEVERAL, &programs_death::EXPERIMENT, &programs_udp::EXPERIMENT];
+pub const PROGRAMS: [&Experiment; 6] = [
+    &programs_tcp::ONE,
+    &programs_tcp::SEVERAL,
+    &programs_death::EXPERIMENT,
+    &programs_udp::EXPERIMENT,
+    &programs_quic::EXPERIMENT,
+    &programs_srt::EXPERIMENT,
+];
 
 /// All.
 pub fn all() -> impl Iterator<Item = &'static Experiment> {

@@ -84,12 +84,20 @@ fn rows() -> Vec<Row> {
     [1.0, 2.0].into_iter().flat_map(of_link).collect()
 }
 
+/// The length of a run, and its links.
+pub(super) const LINKS: &str = "duration = '15s'\n\
+    [links.near]\nrate = '40Mbit'\nrtt = '20ms'\nqueue = '100ms'\n\
+    [links.far]\nrate = '30Mbit'\nrtt = '50ms'\nqueue = '100ms'\n";
+
+/// The link that dies in a row, the first or the second.
+pub(super) fn dies(values: &[f64]) -> &'static str {
+    if values == [1.0] { NAMES[0] } else { NAMES[1] }
+}
+
 fn template(values: &[f64]) -> String {
-    let dies = if values == [1.0] { NAMES[0] } else { NAMES[1] };
+    let dies = dies(values);
     format!(
-        "duration = '15s'\n\
-         [links.near]\nrate = '40Mbit'\nrtt = '20ms'\nqueue = '100ms'\n\
-         [links.far]\nrate = '30Mbit'\nrtt = '50ms'\nqueue = '100ms'\n\
+        "{LINKS}\
          [[traffic]]\nbulk = 'down'\n\
          [[traffic]]\nmessages = 'both'\nsize = '160'\ninterval = '20ms'\nlifetime = '500ms'\n\
          [[traffic]]\nmessages = 'both'\nsize = '100'\ninterval = '20ms'\n\

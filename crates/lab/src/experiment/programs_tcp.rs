@@ -171,17 +171,17 @@ const fn not_below(what: &'static str, quantity: Quantity, limit: f64) -> Claim 
 }
 
 /// The values of a pair of links.
-const LINKS: &[&str] = &["Mbit/s", "ms", "and Mbit/s", "and ms", "loss %"];
+pub(super) const LINKS: &[&str] = &["Mbit/s", "ms", "and Mbit/s", "and ms", "loss %"];
 
 /// Equal links, a fast one beside a slow one, a near one beside a far one, Wi-Fi with loss beside LTE.
-const WORLDS: [[f64; 5]; 4] = [
+pub(super) const WORLDS: [[f64; 5]; 4] = [
     [100.0, 25.0, 100.0, 25.0, 0.0],
     [300.0, 10.0, 80.0, 30.0, 0.0],
     [50.0, 10.0, 50.0, 100.0, 0.0],
     [30.0, 15.0, 20.0, 60.0, 1.0],
 ];
 
-fn template(values: &[f64]) -> String {
+pub(super) fn template(values: &[f64]) -> String {
     format!("duration = '15s'\n{}[[traffic]]\nbulk = 'down'\n", links(values))
 }
 

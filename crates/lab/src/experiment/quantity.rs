@@ -59,6 +59,10 @@ pub enum Measure {
     SilenceOf(usize),
     /// The share of messages that arrived after one that was sent later.
     Overtaken,
+    /// How many messages did not arrive, if any did.
+    Missing,
+    /// A number that a program of others told, or the log of Manyway, by its name in `Outcome::told`.
+    Told(&'static str),
     /// From the start of the phase until the goodput over half a second reached 85 % of the capacity of the working
     /// routes.
     Recovery,
@@ -200,6 +204,8 @@ impl Place<'_> {
                 let all = u64::try_from(arrived).ok().filter(|all| *all > 0)?;
                 Some(count(flows().map(|flow| flow.overtaken).sum()) / count(all))
             }
+            Measure::Missing => missing(run),
+            Measure::Told(name) => run.course.as_ref()?.told.get(name).copied(),
             Measure::Recovery => recovery().map(|recovery| seconds(recovery.full)),
             Measure::UsedAgain => {
                 let returned = recovery().filter(|one| one.fault == crate::measures::Fault::Returned)?;
@@ -249,6 +255,11 @@ impl Place<'_> {
         let share = nominal(&|_| true) / unshared;
         Some((each.iter().sum::<f64>() * share, each.iter().copied().fold(0.0, f64::max)))
     }
+}
+
+/// How many messages did not arrive, if any did.
+fn missing(run: &Run) -> Option<f64> {
+    Some(count(run.measures.messages.filter(|messages| messages.arrived > 0)?.missing))
 }
 
 /// What all routes delivered over what the best one did.

@@ -49,6 +49,23 @@ impl<'a> Plan<'a> {
         self.pairs.first().map_or((unspecified, unspecified), |pair| (pair.client, pair.server))
     }
 
+    /// The client's end of the first route that becomes a black hole.
+    pub(crate) fn failing(&self) -> Option<IpAddr> {
+        let cut = self.scenario.events.iter().find_map(|event| match event.change {
+            Change::Cut { link, .. } => Some(link),
+            Change::Restore { .. }
+            | Change::Set { .. }
+            | Change::InterfaceDown { .. }
+            | Change::InterfaceUp { .. }
+            | Change::Readdress { .. }
+            | Change::Rebind { .. } => None,
+        })?;
+        let is_over =
+            |route: &usize| self.scenario.routes.get(*route).is_some_and(|route| route.links.contains(&cut));
+        let routes = self.routes.iter().zip(&self.pairs);
+        routes.into_iter().find(|(route, _)| is_over(route)).map(|(_, pair)| pair.client)
+    }
+
     /// Groups of routes, each of which should carry something: Manyway selects one of several.
     pub(crate) fn groups(&self, contender: &Contender) -> Vec<Vec<usize>> {
         match contender {
@@ -132,7 +149,7 @@ impl<'a> Plan<'a> {
             }
             Contender::Mptcp { congestion } => self.tcp(congestion, Some(self.multipath(side))),
             Contender::Chunks(chunks) => self.chunks(chunks),
-            Contender::Through(through) => CarrierSpec::Sockets(through::sockets(through)),
+            Contender::Through(through) => CarrierSpec::Sockets(through::sockets(through, self.best())),
             Contender::External(program) => CarrierSpec::External(ExternalSpec {
                 sender: program.sender.clone(),
                 receiver: program.receiver.clone(),

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::process::Trouble;
 use crate::error::LabError;
 use crate::stop::Stop;
@@ -67,6 +69,17 @@ impl Helper {
                 thread::sleep(LOOK);
                 Err(Trouble::Failure(format!("{} ended with {status}: {}", self.what, self.words())))
             }
+        }
+    }
+
+    /// Interrupts it, and lets it end by itself for a while.
+    pub(crate) fn interrupt(&mut self, patience: Duration) {
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let deadline = Instant::now() + patience;
+        // It may have ended by itself.
+        let _ = id.map(|id| kill_process(id, Signal::INT));
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            thread::sleep(LOOK);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Contenders on real sockets: a process at each end, in network namespaces joined by emulated links.
 
 mod assignment;
+mod copies;
 mod cross;
 pub(crate) mod helper;
 mod outcome;

@@ -63,6 +63,7 @@ pub(super) fn assemble(
         set_up: before.filter(|_| others == 0).map(|before| set_up(before, end.took)),
         cpu: cpu.map(|(client, server)| CpuTime { client: client.cpu, server: server.cpu }),
         ended: if ended.len() == 2 { ended } else { Vec::new() },
+        told: end.told,
         failure,
         remarks,
     }

@@ -25,7 +25,7 @@ pub(super) fn programs(verb: Verb) -> &'static [(&'static str, &'static str)] {
     match verb {
         Verb::Ssh => &[("ssh", "-V"), (SSHD, "-?"), ("ssh-keygen", "-?")],
         Verb::WireGuard => &[("wireguard-go", "--version"), ("wg", "--version")],
-        Verb::Forward | Verb::Proxy | Verb::Run | Verb::Tunnel => &[],
+        Verb::Forward | Verb::Proxy | Verb::Run | Verb::Tunnel | Verb::Direct => &[],
     }
 }
 

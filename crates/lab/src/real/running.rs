@@ -1,5 +1,6 @@
 //! Both ends of a contender, from their start to their end.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Instant;
 
@@ -8,8 +9,8 @@ use manyway_sim::pair::Side;
 use super::assignment::Plan;
 use super::process::Trouble;
 use super::session::{End, Session};
-use super::through::Verbs;
-use super::tool::Tool;
+use super::through::{Verbs, sockets};
+use super::tool::{self, Task, Tool};
 use crate::contender::{Contender, Program};
 use crate::error::LabError;
 use crate::hosts::Hosts;
@@ -19,12 +20,14 @@ use crate::stop::Stop;
 pub(super) struct Running {
     ends: Ends,
     verbs: Option<Verbs>,
+    /// The client's address whose path fails during the run.
+    failing: Option<IpAddr>,
 }
 
 /// Who sends and receives.
 enum Ends {
     Agents(Box<Session>),
-    Tool(Box<Tool>),
+    Tool(Box<dyn Tool>),
 }
 
 /// The programs of the lab and of Manyway.
@@ -61,8 +64,10 @@ impl Running {
             let exchanges = plan.exchanges();
             let verbs = Verbs::start(hosts, programs.manyway, (*through, &exchanges, plan.best()), stop)?;
             if through.program != Program::Own {
-                let tool = Tool::start(hosts, &verbs, (through, plan.scenario(), &exchanges), stop)?;
-                return Ok(Ok(Self { ends: Ends::Tool(Box::new(tool)), verbs: Some(verbs) }));
+                let ends = sockets(through, plan.best());
+                let task = Task { through, scenario: plan.scenario(), exchanges: &exchanges, ends: &ends };
+                let ends = Ends::Tool(tool::start(hosts, &verbs, task, stop)?);
+                return Ok(Ok(Self { ends, verbs: Some(verbs), failing: plan.failing() }));
             }
             Some(verbs)
         } else {
@@ -76,7 +81,7 @@ impl Running {
         let mut session =
             Session::start(start(Side::Client), start(Side::Server), stop).map_err(Trouble::Lab)?;
         let is_set_up = session.set_up().map_err(Trouble::Lab)?;
-        let running = Self { ends: Ends::Agents(Box::new(session)), verbs };
+        let running = Self { ends: Ends::Agents(Box::new(session)), verbs, failing: plan.failing() };
         if is_set_up { Ok(Ok(running)) } else { running.run(None).map(Err).map_err(Trouble::Lab) }
     }
 
@@ -92,7 +97,14 @@ impl Running {
             }
             Ends::Tool(tool) => begin.map_or_else(|| Ok(End::default()), |begin| tool.run(begin))?,
         };
-        let words = self.verbs.map(|verbs| verbs.words()).filter(|words| !words.is_empty());
+        let Some(mut verbs) = self.verbs else { return Ok(end) };
+        if end.failure.is_none() {
+            match verbs.end(self.failing) {
+                Ok(told) => end.told.extend(told),
+                Err(failure) => end.failure = Some(failure),
+            }
+        }
+        let words = Some(verbs.words()).filter(|words| !words.is_empty());
         if let (Some(failure), Some(words)) = (&mut end.failure, words) {
             *failure = format!("{failure} ({words})");
         }

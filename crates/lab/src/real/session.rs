@@ -1,5 +1,6 @@
 //! Two agents from their start to their end.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,8 @@ pub(crate) struct End {
     /// The failure, in the texts of both.
     pub(crate) failure: Option<String>,
     pub(crate) remarks: Vec<String>,
+    /// What programs of others, and the log of Manyway, tell of the run.
+    pub(crate) told: BTreeMap<&'static str, f64>,
 }
 
 impl Session {

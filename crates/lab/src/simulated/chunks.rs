@@ -3,6 +3,7 @@
 //! The receiving program takes chunks one after the other as they arrive, and spends its time on each. What it has not
 //! taken yet waits in the buffers of the system, which have room for all of it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use manyway_proto::{ByteCount, ConnectionConfig, Instant};
@@ -164,6 +165,7 @@ impl Program {
             set_up: None,
             cpu: None,
             ended: Vec::new(),
+            told: BTreeMap::new(),
             failure,
             remarks: Vec::new(),
         }

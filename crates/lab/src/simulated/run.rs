@@ -1,6 +1,6 @@
 //! One run: handshake, traffic, events, and the laws.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use manyway_proto::{ConnectionError, Event, Instant, TargetRate};
@@ -292,6 +292,7 @@ impl Run {
             },
             control,
             set_up: self.set_up,
+            told: BTreeMap::new(),
             failure,
             remarks: self.remarks,
         }

@@ -35,7 +35,7 @@ fn an_unknown_name_is_answered_with_the_known_ones() {
     assert_eq!(
         library.find("two-5").unwrap_err().to_string(),
         "no scenario or group is called \"two-5\" (did you mean two-50?); known are `all`, the groups table, \
-         environments, simult-flows, unequal, failures, fades, fast, sharing, firewalls, multitcp, cross, 69 scenarios, 29 experiments, and files whose names \
+         environments, simult-flows, unequal, failures, fades, fast, sharing, firewalls, multitcp, cross, 69 scenarios, 31 experiments, and files whose names \
          end in .toml"
     );
     assert!(!library.find("parsecs").unwrap_err().to_string().contains("did you mean"));

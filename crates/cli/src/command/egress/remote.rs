@@ -1,7 +1,9 @@
 //! `manyway forward -R`: ports at the server that are connected from here.
 
+mod addresses;
 mod datagrams;
 mod rules;
+mod service;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use super::explain;
 use super::listening::carry_stream;
 use crate::args::{ForwardRule, Protocol};
 use crate::traffic::Traffic;
+use addresses::Addresses;
 use rules::{Forwarded, PATIENCE, forwarded};
 
 /// Listeners at the server.
@@ -51,6 +54,7 @@ impl Remote {
             .map(|rule| Forwarded {
                 rule: rule.clone(),
                 treatment: bond.treatment(Traffic::new(rule.protocol, &rule.destination, None)),
+                addresses: Addresses::default(),
             })
             .collect();
         let listening = Listeners::open(session, &rules).await?;
@@ -96,7 +100,7 @@ async fn again(bond: &EgressBond, rules: &[Forwarded]) -> Listeners {
 impl Listeners {
     async fn open(session: NetSession, rules: &[Forwarded]) -> Result<Self, CommandError> {
         let mut open = Vec::new();
-        for (number, Forwarded { rule, treatment }) in (0..).zip(rules) {
+        for (number, Forwarded { rule, treatment, .. }) in (0..).zip(rules) {
             let at = (number, rule.listen);
             let listening = match rule.protocol {
                 Protocol::Tcp => listen(&session, at, *treatment).await,
@@ -133,7 +137,7 @@ async fn attend((send, mut receive): Stream<NetSession>, rules: &[Forwarded]) ->
         return datagrams::attend(halves, rules).await;
     }
     let incoming = accept(send, receive).await?;
-    let Some(Forwarded { rule, treatment }) = forwarded(rules, incoming.number, Protocol::Tcp) else {
+    let Some(Forwarded { rule, treatment, .. }) = forwarded(rules, incoming.number, Protocol::Tcp) else {
         return Ok(incoming.refuse(Reason::Other).await?);
     };
     match timeout(PATIENCE, connect(&rule.destination)).await {

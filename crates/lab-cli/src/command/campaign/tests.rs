@@ -1,5 +1,6 @@
 //! Real sockets and virtual time one after the other, with fake runners.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Parser as _;
@@ -65,6 +66,7 @@ fn outcome(failure: Option<&str>) -> Outcome {
         cpu: None,
         cross: Vec::new(),
         ended: Vec::new(),
+        told: BTreeMap::new(),
         failure: failure.map(str::to_owned),
         remarks: Vec::new(),
     }

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use manyway_egress::Treatment;
 
+use super::addresses::Addresses;
 use crate::args::{ForwardRule, Protocol};
 
 /// A rule, and how its connections are treated.
 pub(super) struct Forwarded {
     pub(super) rule: ForwardRule,
     pub(super) treatment: Treatment,
+    /// Where datagrams go.
+    pub(super) addresses: Addresses,
 }
 
 /// The rule with this number, if it is of this protocol.
