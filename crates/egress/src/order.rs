@@ -21,7 +21,7 @@ pub(crate) trait Numbered {
 /// the buffer learns by how much late ones are late, so it hardly delays a flow whose paths deliver in order. A late
 /// datagram is delivered at once, out of order: whoever cannot use it drops it.
 ///
-/// It delays a datagram by at most [`LONGEST`], or [`LONGEST_OF_FAST`] behind which more than [`FAST`] waits. It holds at most
+/// It delays a datagram by at most [`LONGEST`], or [`LONGEST_OF_FAST`] while more than [`FAST`] bytes wait. It holds at most
 /// [`MOST_BYTES`], and no more than the quota has left.
 // egress 8.6
 #[derive(Debug)]
@@ -189,8 +189,8 @@ const FIRST: Duration = Duration::from_millis(60);
 /// Bounds of the waiting time.
 const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(100);
-/// The longest time if more than [`FAST`] waits, as of a flow of more than 20 Mbit/s: a call has less, a download sees
-/// disorder as loss. Its sender keeps a datagram no longer (8.5).
+/// The longest time while more than [`FAST`] bytes wait: those of a call are fewer, and a download takes disorder for loss.
+/// Its sender keeps a datagram no longer (8.5).
 const LONGEST_OF_FAST: Duration = Duration::from_millis(250);
 const FAST: usize = 256 << 10;
 /// A measured lateness counts for one to two of these.

@@ -10,7 +10,7 @@ use manyway_proto::identity::PublicKey;
 use manyway_proto::scheduler::Binding;
 use manyway_proto::{
     ByteCount, Class, ClientConfig, ClosedBy, ConnectionConfig, ConnectionError, ConnectionHandle, Event,
-    LocalAddress, Observed, PathId, RelayKey, StreamId, TargetRate,
+    LocalAddress, Observed, PathId, RelayKey, Role, StreamId, TargetRate,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -156,12 +156,15 @@ pub(crate) enum Command {
     },
 }
 
+/// The local addresses that lead to a server, with their roles; or why there is none.
+pub(crate) type UsableLocals = Result<Vec<(LocalAddress, Role)>, Vec<Excluded>>;
+
 /// What rendezvous servers are asked before there is a connection.
 #[derive(Debug)]
 pub(crate) enum Errand {
     /// Asks which local addresses lead to a rendezvous server: one of each interface. If there is none, the reply has
     /// the reasons.
-    FindLocals { server: SocketAddr, reply: oneshot::Sender<Result<Vec<LocalAddress>, Vec<Excluded>>> },
+    FindLocals { server: SocketAddr, reply: oneshot::Sender<UsableLocals> },
     /// Asks rendezvous servers where they see the sockets of the endpoint.
     Observe { servers: Vec<SocketAddr>, answers: mpsc::Sender<Observed> },
     /// Asks a rendezvous server to relay for one socket of the endpoint: a server relays for one address of an end. It

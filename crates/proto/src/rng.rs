@@ -1,16 +1,25 @@
 //! The only source of randomness in the core, seeded by the driver.
 
+use std::fmt;
+
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 /// Random numbers that are unpredictable without the seed, and reproducible with it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Rng {
     seed: [u8; 32],
     /// Words of 32 bits that were taken before the last rest.
     taken: u64,
     /// The generator with its buffer of numbers, made when one is needed.
     awake: Option<Box<ChaCha12Rng>>,
+}
+
+/// Secrets follow from the seed.
+impl fmt::Debug for Rng {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rng").finish_non_exhaustive()
+    }
 }
 
 impl Rng {
@@ -57,6 +66,13 @@ impl Rng {
 #[cfg(test)]
 mod tests {
     use super::Rng;
+
+    #[test]
+    fn the_seed_is_not_printed() {
+        let mut rng = Rng::from_seed([77; 32]);
+        rng.next_u64();
+        assert_eq!(format!("{rng:?}"), "Rng { .. }");
+    }
 
     #[test]
     fn rests_do_not_change_the_numbers() {

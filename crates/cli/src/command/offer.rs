@@ -106,10 +106,14 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
 /// An option is for clients. TCP connections of the offer go to rendezvous servers alone.
 fn check_options(global: &GlobalArgs) -> Result<(), CommandError> {
     refuse_interfaces(global, ": who offers files is a server; whoever fetches them may choose")?;
-    if global.connections.is_some() || global.via.is_some() && global.rendezvous.is_empty() {
+    if global.connections.is_some() {
         return Err(CommandError::usage(
-            "who offers files opens no TCP connections but those to --rendezvous, which go --via a proxy; leave out \
-             --connections, and without --rendezvous --via",
+            "who offers files is a server, and its clients open the TCP connections; leave out --connections",
+        ));
+    }
+    if global.via.is_some() && global.rendezvous.is_empty() {
+        return Err(CommandError::usage(
+            "without --rendezvous HOST this command opens no TCP connections; name one, or leave out --via",
         ));
     }
     check_carrier(global)

@@ -2,8 +2,9 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use manyway_proto::LocalAddress;
+use manyway_proto::{LocalAddress, Role};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -11,6 +12,9 @@ use super::error::CodeError;
 use crate::carriers::CarrierChoice;
 use crate::link::{Command, Errand};
 use crate::tcp::{CONNECT_TIMEOUT, RecordStream, Settings, connect};
+
+/// Interfaces for backup are tried so long after the others.
+const BEFORE_BACKUP: Duration = Duration::from_secs(1);
 
 /// What a code needs of an endpoint.
 #[derive(Debug, Clone)]
@@ -28,11 +32,11 @@ impl Access {
         }
     }
 
-    /// The local addresses that lead to a server now, with port 0: one of each interface.
+    /// The local addresses that lead to a server now, with port 0 and their roles: one of each interface.
     ///
     /// # Errors
     /// There is none, or the endpoint is closed.
-    pub(super) async fn locals(&self, server: SocketAddr) -> Result<Vec<LocalAddress>, CodeError> {
+    pub(super) async fn locals(&self, server: SocketAddr) -> Result<Vec<(LocalAddress, Role)>, CodeError> {
         let (reply, answer) = oneshot::channel();
         self.send(Errand::FindLocals { server, reply });
         answer.await.map_err(|_| CodeError::EndpointClosed)?.map_err(CodeError::NoInterface)
@@ -53,15 +57,22 @@ impl Access {
         result
     }
 
-    /// Connects to a server over every interface that leads there, and keeps the first connection.
+    /// Connects to a server over every interface that leads there, those for backup last, and keeps the first connection.
     ///
     /// # Errors
     /// No attempt succeeds: the reason of the last one.
     pub(super) async fn connect(&self, server: SocketAddr) -> io::Result<RecordStream> {
         let mut attempts = JoinSet::new();
-        for local in self.locals(server).await.map_err(io::Error::other)? {
+        let locals = self.locals(server).await.map_err(io::Error::other)?;
+        let is_backup = |role| role == Role::Backup;
+        let has_others = !locals.iter().all(|(_, role)| is_backup(*role));
+        for (local, role) in locals {
+            let wait = if has_others && is_backup(role) { BEFORE_BACKUP } else { Duration::ZERO };
             let connecting = connect(local, (server, false), self.settings.clone());
-            attempts.spawn(async { tokio::time::timeout(CONNECT_TIMEOUT, connecting).await? });
+            attempts.spawn(async move {
+                tokio::time::sleep(wait).await;
+                tokio::time::timeout(CONNECT_TIMEOUT, connecting).await?
+            });
         }
         let mut failure = io::ErrorKind::NotConnected.into();
         while let Some(finished) = attempts.join_next().await {

@@ -16,12 +16,14 @@ use crate::udp::plain::open;
 
 /// More than any datagram of a mailbox has.
 const LONGEST: usize = 1024;
-/// Datagrams go over TCP as well if UDP has brought no answer for so long (spec 10.52).
+/// Datagrams go over TCP as well if UDP has brought no answer for so long, or for twice the time of the last answer
+/// (spec 10.52).
 const HEAD_START: Duration = Duration::from_millis(400);
+const LONGEST_HEAD_START: Duration = Duration::from_secs(2);
 
 /// What both ends of a code have in common.
 pub(super) trait Machine {
-    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]);
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> bool;
     fn handle_timeout(&mut self, now: Instant);
     fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<SocketAddr>;
     fn poll_timeout(&self) -> Option<Instant>;
@@ -31,8 +33,8 @@ pub(super) trait Machine {
 macro_rules! machine {
     ($end:ty) => {
         impl Machine for $end {
-            fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
-                Self::handle_datagram(self, now, from, datagram);
+            fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> bool {
+                Self::handle_datagram(self, now, from, datagram)
             }
 
             fn handle_timeout(&mut self, now: Instant) {
@@ -66,13 +68,23 @@ pub(super) struct Post {
     connections: ServerConnections,
     /// When the first datagram since the last answer over UDP was sent.
     asked_at: Option<Instant>,
+    head_start: Duration,
     clock: Clock,
 }
 
 impl Post {
     pub(super) fn new(access: Access, clock: Clock) -> Self {
         let (sockets, connections) = (Vec::new(), ServerConnections::new());
-        Self { access, sockets, server: None, answered: None, connections, asked_at: None, clock }
+        Self {
+            access,
+            sockets,
+            server: None,
+            answered: None,
+            connections,
+            asked_at: None,
+            head_start: HEAD_START,
+            clock,
+        }
     }
 
     /// Sends what is ready, waits for a datagram or a timer, and handles that. Dropping the future loses nothing but a
@@ -90,18 +102,20 @@ impl Post {
             }
         };
         let mut space = [0; LONGEST];
-        let Self { sockets, server, answered, connections, asked_at, clock, .. } = self;
+        let Self { sockets, answered, connections, asked_at, head_start, clock, .. } = self;
         tokio::select! {
             (local, from, length) = receive(sockets, &mut space) => {
-                if *server == Some(from) {
-                    *asked_at = None;
+                let (now, datagram) = (clock.now(), space.get(..length).unwrap_or_default());
+                if machine.handle_datagram(now, from, datagram) {
+                    let elapsed = asked_at.take().map_or(Duration::ZERO, |at| now - at);
+                    *head_start = (elapsed * 2).clamp(HEAD_START, LONGEST_HEAD_START);
                     answered.get_or_insert(local);
                     connections.clear();
                 }
-                let datagram = space.get(..length).unwrap_or_default();
-                machine.handle_datagram(clock.now(), from, datagram);
             }
-            (from, datagram) = connections.receive() => machine.handle_datagram(clock.now(), from, &datagram),
+            (from, datagram) = connections.receive() => {
+                machine.handle_datagram(clock.now(), from, &datagram);
+            }
             () = timer => machine.handle_timeout(clock.now()),
         }
     }
@@ -109,7 +123,7 @@ impl Post {
     /// A datagram that cannot be sent counts as lost.
     async fn send(&mut self, to: SocketAddr, datagram: &[u8]) {
         let (now, uses_udp) = (self.clock.now(), self.access.choice.uses_udp());
-        let is_silent = now - *self.asked_at.get_or_insert(now) >= HEAD_START;
+        let is_silent = now - *self.asked_at.get_or_insert(now) >= self.head_start;
         if self.server.replace(to) != Some(to) || is_silent {
             self.answered = None;
         }
@@ -135,8 +149,8 @@ impl Post {
             tracing::debug!(%server, %error, "no socket");
             Vec::new()
         });
-        self.sockets.retain(|(local, _)| locals.contains(local));
-        for local in locals {
+        self.sockets.retain(|(local, _)| locals.iter().any(|(known, _)| known == local));
+        for (local, _) in locals {
             if self.sockets.iter().any(|(known, _)| *known == local) {
                 continue;
             }

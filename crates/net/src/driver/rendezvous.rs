@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use manyway_proto::{FourTuple, LocalAddress, Role};
 
 use super::Driver;
-use crate::interfaces::Excluded;
-use crate::link::Errand;
+use crate::link::{Errand, UsableLocals};
 
 /// Most datagrams of one errand, or for one server.
 const MOST_DATAGRAMS: usize = 16;
@@ -40,16 +39,17 @@ impl Driver {
     }
 
     /// The local addresses that lead to a server, of each interface the one that fits best; or why there is none.
-    fn locals_to(&self, server: SocketAddr) -> Result<Vec<LocalAddress>, Vec<Excluded>> {
+    fn locals_to(&self, server: SocketAddr) -> UsableLocals {
         let (wanted, excluded) = self.wanted_locals(&[server]);
-        let mut locals: Vec<LocalAddress> = Vec::new();
+        let mut locals: Vec<(LocalAddress, Role)> = Vec::new();
         for (mut local, role) in wanted {
             // An address without an interface stands for itself.
-            let is_of_new = |known: &LocalAddress| local.interface == 0 || known.interface != local.interface;
+            let is_known =
+                local.interface != 0 && locals.iter().any(|(known, _)| known.interface == local.interface);
             let fits = role != Role::Never && local.address.is_ipv4() == server.is_ipv4();
-            if fits && locals.iter().all(is_of_new) {
+            if fits && !is_known {
                 local.address.set_port(0);
-                locals.push(local);
+                locals.push((local, role));
             }
         }
         if locals.is_empty() { Err(excluded) } else { Ok(locals) }

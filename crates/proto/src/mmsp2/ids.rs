@@ -27,19 +27,19 @@ pub(crate) enum IdChange {
     TokenRetired([u8; 16]),
 }
 
-/// Sequence numbers that are done with, for the few paths that have any.
+/// The lowest sequence number that a further ID may have, of each path that has retired one.
 #[derive(Debug, Default)]
-struct Floors(Vec<(PathId, u64)>);
+struct RetiredBelow(Vec<(PathId, u64)>);
 
-impl Floors {
-    /// The lowest number that the next id of a path may have.
+impl RetiredBelow {
+    /// That of a path, 0 if it has retired none.
     fn of(&self, path: PathId) -> u64 {
-        self.0.iter().find(|(of, _)| *of == path).map_or(0, |(_, floor)| *floor)
+        self.0.iter().find(|(of, _)| *of == path).map_or(0, |(_, lowest)| *lowest)
     }
 
     fn raise(&mut self, path: PathId, to: u64) {
         match self.0.iter_mut().find(|(of, _)| *of == path) {
-            Some((_, floor)) => *floor = to.max(*floor),
+            Some((_, lowest)) => *lowest = to.max(*lowest),
             None if to > 0 => self.0.push((path, to)),
             None => {}
         }
@@ -72,7 +72,7 @@ impl Issued {
 pub(crate) struct LocalIds {
     /// In order of paths, and of numbers within a path.
     ids: Vec<Issued>,
-    floors: Floors,
+    retired: RetiredBelow,
     changes: VecDeque<IdChange>,
     reset_key: Arc<ResetKey>,
     wanted: usize,
@@ -86,7 +86,7 @@ impl LocalIds {
     pub(crate) fn new(first: ConnectionId, reset_key: Arc<ResetKey>) -> Self {
         Self {
             ids: vec![Issued { path: PathId::FIRST, sequence: 0, id: first, wanted: false, told: true }],
-            floors: Floors::default(),
+            retired: RetiredBelow::default(),
             changes: VecDeque::from([IdChange::Added(first, PathId::FIRST)]),
             reset_key,
             wanted: 0,
@@ -140,7 +140,7 @@ impl LocalIds {
     fn next_sequence(&self, path: PathId) -> u64 {
         let last = self.ids.iter().rfind(|issued| issued.path == path);
         let next = last.map_or(0, |issued| u64::from(issued.sequence) + 1);
-        next.max(self.floors.of(path))
+        next.max(self.retired.of(path))
     }
 
     /// The peer retires an id: it gets another one while the path lives.
@@ -157,7 +157,7 @@ impl LocalIds {
             });
         }
         if let Some(at) = at {
-            self.floors.raise(block.path, self.next_sequence(block.path));
+            self.retired.raise(block.path, self.next_sequence(block.path));
             let retired = self.ids.remove(at);
             self.wanted -= usize::from(retired.wanted);
             self.changes.push_back(IdChange::Removed(retired.id));
@@ -176,7 +176,7 @@ impl LocalIds {
             }
             issued.path != path
         });
-        self.floors.forget(path);
+        self.retired.forget(path);
     }
 
     pub(crate) fn poll_change(&mut self) -> Option<IdChange> {
@@ -202,7 +202,7 @@ impl LocalIds {
     /// Releases every id, at the end of the connection.
     pub(crate) fn forget_all(&mut self) {
         self.changes.extend(self.ids.drain(..).map(|issued| IdChange::Removed(issued.id)));
-        (self.wanted, self.floors) = (0, Floors::default());
+        (self.wanted, self.retired) = (0, RetiredBelow::default());
     }
 
     pub(crate) fn wants(&self) -> bool {
@@ -261,7 +261,7 @@ pub(crate) struct RemoteIds {
     /// In order of paths. The first of a path is in use, the others wait.
     ids: Vec<PeerId>,
     /// Numbers below which the ids of a path were given back.
-    retired: Floors,
+    retired: RetiredBelow,
     /// Ids to retire, with whether the block is in flight.
     retire: Vec<(PathId, u64, bool)>,
     changes: VecDeque<IdChange>,

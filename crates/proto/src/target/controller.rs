@@ -100,9 +100,8 @@ impl RateController {
         (self.target, self.mean) = (target, target.rate);
     }
 
-    /// The largest rate for each segment of a window, where windows are too coarse to hold the target: in the shortest
-    /// round trip a segment on each path is more than that already. Windows without congestion, or the least ones, then
-    /// get the target.
+    /// The largest rate for each segment of a path's window, if a segment on each path in the shortest round trip is more
+    /// than the target already (spec 6.93).
     pub(crate) fn rate_of_segment(
         &self,
         (rtt, shortest): (Duration, Duration),

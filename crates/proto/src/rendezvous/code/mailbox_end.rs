@@ -23,8 +23,10 @@ const NONCE_MASK: u64 = !(0xff << 48);
 /// What an answer brought.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// Nothing, or it was no answer to the newest request.
+    /// It was no answer to the newest request.
     Nothing,
+    /// An answer that brought nothing.
+    Answer,
     /// The server has the mailbox open for this end, and perhaps a letter, with its index.
     Open(Option<(u8, Box<Letter>)>),
     /// The server has it not. Nothing more is sent until the owner of this end decides.
@@ -248,13 +250,13 @@ impl MailboxEnd {
         if let Body::Retry { cookie, .. } = body {
             server.cookie = cookie;
             self.repeat(now);
-            return Heard::Nothing;
+            return Heard::Answer;
         }
         let Body::State(state) = body else { return Heard::Nothing };
         (self.nonce, self.asked_at, self.wait) = (None, None, FIRST_WAIT);
         if self.farewells.is_some() {
             self.farewells = Some(0);
-            return Heard::Nothing;
+            return Heard::Answer;
         }
         if state.status != Status::Open {
             self.pause();

@@ -74,13 +74,15 @@ impl CodeReceiver {
         }
     }
 
-    /// Handles a datagram; whatever is no answer to the newest request has no effect.
-    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+    /// Handles a datagram, and returns whether it was an answer to the newest request; whatever is none has no effect.
+    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> bool {
         match self.end.handle_datagram(now, from, datagram) {
-            Heard::Nothing | Heard::Open(None) => {}
+            Heard::Nothing => return false,
+            Heard::Answer | Heard::Open(None) => {}
             Heard::Open(Some((index, letter))) => self.take(now, index, &letter),
             Heard::Refused(status) => self.on_refused(now, status),
         }
+        true
     }
 
     fn on_refused(&mut self, now: Instant, status: Status) {

@@ -98,10 +98,11 @@ impl CodeSender {
         true
     }
 
-    /// Handles a datagram; whatever is no answer to the newest request has no effect.
-    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+    /// Handles a datagram, and returns whether it was an answer to the newest request; whatever is none has no effect.
+    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> bool {
         match self.end.handle_datagram(now, from, datagram) {
-            Heard::Nothing => {}
+            Heard::Nothing => return false,
+            Heard::Answer => {}
             Heard::Open(letter) => self.on_open(now, letter),
             Heard::Refused(status) => match self.stage {
                 Stage::Opening if status == Status::Full => {
@@ -113,6 +114,7 @@ impl CodeSender {
                 }
             },
         }
+        true
     }
 
     fn on_open(&mut self, now: Instant, letter: Option<(u8, Box<Letter>)>) {

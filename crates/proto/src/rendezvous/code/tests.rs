@@ -57,7 +57,7 @@ impl End {
         match self {
             Self::Sender(end) => end.handle_datagram(now, from, datagram),
             Self::Receiver(end) => end.handle_datagram(now, from, datagram),
-        }
+        };
     }
 
     fn handle_timeout(&mut self, now: Instant) {

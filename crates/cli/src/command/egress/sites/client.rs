@@ -332,7 +332,7 @@ pub(super) fn looks() -> Interval {
 pub(super) const SET_AGAIN: &str = "the routes between sites were removed by another program, and set again";
 /// What packets cost that are not ended at this machine.
 pub(super) const COST: &str = "TCP between sites travels as packets in their order: a lost or late packet delays those \
-                               behind it by up to 0.1 s, and one connection may not fill all networks; --route \
+                               behind it by up to 0.25 s, and one connection may not fill all networks; --route \
                                carries TCP to hosts that the server reaches itself without that";
 /// How often routes are looked at.
 const LOOK: Duration = Duration::from_secs(1);
