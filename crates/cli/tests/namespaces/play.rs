@@ -1,7 +1,7 @@
 //! A film over a full link by one TCP connection of the system, and by `play` over that and another one.
 
 use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -12,20 +12,45 @@ use crate::common::lab::{Family, Lab};
 use crate::common::program::Running;
 use crate::common::web::Web;
 
-/// A film of 800 kbit/s and what is in its way, as in MultiTCP, Figure 8.2: TCP connections of others on links of 6 Mbit/s,
-/// and more of them from the middle of the film on. The queue of a link holds what its queue and its links of 80 ms hold
-/// together in the figure.
+/// A film of 800 kbit/s and what is in its way, as in MultiTCP, Figure 8.2: traffic of others on links of 6 Mbit/s. The
+/// queue of a link holds what its queue and its links of 80 ms hold together in the figure.
 struct Course {
     film: Duration,
-    /// Connections on the first link and on the second, at the beginning and more of them later.
-    others: [[usize; 2]; 2],
+    /// What begins on both links, and when.
+    others: &'static [(Duration, Others)],
     carrier: &'static str,
 }
 
+/// Traffic of others on the links.
+#[derive(Clone, Copy)]
+enum Others {
+    /// So many connections on the first link and on the second, until the end.
+    Tcp([usize; 2]),
+    /// Datagrams of 5.5 Mbit/s on each link, for so long.
+    Udp(Duration),
+}
+
+const fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
 /// One link is as full as in the figure.
-const SCALED: Course = Course { film: Duration::from_secs(8), others: [[15, 3], [5, 0]], carrier: "auto" };
-/// The second half of the figure, on both links.
-const FULL: Course = Course { film: Duration::from_secs(500), others: [[15, 15], [5, 5]], carrier: "tcp" };
+const SCALED: Course = Course {
+    film: seconds(8),
+    others: &[(seconds(0), Others::Tcp([15, 3])), (seconds(4), Others::Tcp([5, 0]))],
+    carrier: "auto",
+};
+/// The figure, on both links.
+const FULL: Course = Course {
+    film: seconds(1000),
+    others: &[
+        (seconds(200), Others::Udp(seconds(20))),
+        (seconds(300), Others::Udp(seconds(40))),
+        (seconds(500), Others::Tcp([15, 15])),
+        (seconds(750), Others::Tcp([5, 5])),
+    ],
+    carrier: "tcp",
+};
 
 fn course() -> Course {
     if std::env::var_os("MANYWAY_NIGHTLY").is_some() { FULL } else { SCALED }
@@ -80,13 +105,43 @@ fn links() -> Option<(Lab, Senders)> {
     Some((lab, senders))
 }
 
-/// So many connections of others begin on the first link and on the second.
-fn fill((lab, senders): &(Lab, Senders), counts: [usize; 2]) {
+/// Traffic of others begins.
+fn begin(links: &(Lab, Senders), others: Others) {
+    match others {
+        Others::Tcp(counts) => connect(links, counts),
+        Others::Udp(time) => send_datagrams(&links.0, time),
+    }
+}
+
+fn connect((lab, senders): &(Lab, Senders), counts: [usize; 2]) {
     for (sender, count) in senders.iter().zip(counts) {
         let connect = || (0..count).map(|_| TcpStream::connect(sender).unwrap()).collect::<Vec<_>>();
         for mut stream in lab.client.inside(connect) {
             std::thread::spawn(move || while stream.read(&mut [0; 16 * 1024]).is_ok_and(|read| read > 0) {});
         }
+    }
+}
+
+/// From the server to a port of the client that takes and ignores them.
+fn send_datagrams(lab: &Lab, time: Duration) {
+    const BURST: u32 = 7;
+    let (payload, packet) = ([0; 972], 1000 * 8);
+    let pause = Duration::from_secs(1) * (BURST * packet) / 5_500_000;
+    for link in [1, 2] {
+        let sink = lab.client.inside(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap());
+        let to = (Ipv4Addr::new(10, 7, link, 1), sink.local_addr().unwrap().port());
+        let sender = lab.server.inside(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap());
+        std::thread::spawn(move || {
+            let (begun, mut bursts) = (Instant::now(), 0);
+            while begun.elapsed() < time {
+                for _ in 0..BURST {
+                    let _ = sender.send_to(&payload, to);
+                }
+                bursts += 1;
+                std::thread::sleep((begun + pause * bursts).saturating_duration_since(Instant::now()));
+            }
+            drop(sink);
+        });
     }
 }
 
@@ -110,17 +165,19 @@ fn a_film_plays_without_a_stop_over_two_links_where_one_tcp_connection_stops_on_
 /// of the same kind; returns how often the latter stopped.
 fn stops_by_play(ours: (Lab, Senders), other: (Lab, Senders)) -> u64 {
     let lab = &ours.0;
-    let Course { film: length, others: [first, later], carrier } = course();
+    let Course { film: length, others, carrier } = course();
     make_film(&lab.there().join("film.ts"), length);
     let film = std::fs::read(lab.there().join("film.ts")).unwrap();
     let web =
         Web::start(other.0.server.inside(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap()), film);
     let server = lab.serve(&["--read-only", "--carrier", carrier]);
-    for links in [&ours, &other] {
-        fill(links, first);
+    let mut others = others.iter().peekable();
+    while let Some((_, first)) = others.next_if(|(at, _)| at.is_zero()) {
+        begin(&ours, *first);
+        begin(&other, *first);
+        // The queues fill.
+        std::thread::sleep(Duration::from_secs(1));
     }
-    // The queues fill.
-    std::thread::sleep(Duration::from_secs(1));
 
     let begun = Instant::now();
     let mut command = other.0.client.command(PLAYER[0]);
@@ -129,11 +186,13 @@ fn stops_by_play(ours: (Lab, Senders), other: (Lab, Senders)) -> u64 {
     let arguments =
         [&["play", "--json", "--carrier", carrier, &server.ticket, "film.ts", "--"], &PLAYER[..]].concat();
     let playing = lab.start_client(&arguments);
-    std::thread::sleep(length / 2);
-    for links in [&ours, &other] {
-        fill(links, later);
+    for (at, later) in others {
+        std::thread::sleep((begun + *at).saturating_duration_since(Instant::now()));
+        begin(&ours, *later);
+        begin(&other, *later);
     }
-    let played = playing.end_within(length / 2 + SPARE).expect(0);
+    let rest = (begun + length).saturating_duration_since(Instant::now());
+    let played = playing.end_within(rest + SPARE).expect(0);
     let figures = played.summary();
     assert_eq!(figures["event"], "played", "{}", played.out);
     std::thread::sleep((begun + length + SPARE).saturating_duration_since(Instant::now()));
