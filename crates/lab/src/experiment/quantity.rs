@@ -7,7 +7,7 @@ use manyway_transfer::Playback;
 use super::Row;
 use super::dent::dent;
 use crate::campaign::{Case, Results, Run, Standing};
-use crate::measures::{Recovery, count, counted, megabits, of_entry, silence_of};
+use crate::measures::{MessageFigures, Recovery, count, counted, megabits, of_entry, silence_of};
 use crate::outcome::{Arrivals, Outcome, RouteTotals};
 use crate::scenario::{Direction, Scenario, Side};
 
@@ -59,7 +59,7 @@ pub enum Measure {
     SilenceOf(usize),
     /// The share of messages that arrived after one that was sent later.
     Overtaken,
-    /// How many messages did not arrive, if any did.
+    /// How many messages did not arrive, if any were sent.
     Missing,
     /// A number that a program of others told, or the log of Manyway, by its name in `Outcome::told`.
     Told(&'static str),
@@ -204,7 +204,7 @@ impl Place<'_> {
                 let all = u64::try_from(arrived).ok().filter(|all| *all > 0)?;
                 Some(count(flows().map(|flow| flow.overtaken).sum()) / count(all))
             }
-            Measure::Missing => missing(run),
+            Measure::Missing => run.measures.messages.and_then(missing),
             Measure::Told(name) => run.course.as_ref()?.told.get(name).copied(),
             Measure::Recovery => recovery().map(|recovery| seconds(recovery.full)),
             Measure::UsedAgain => {
@@ -257,9 +257,9 @@ impl Place<'_> {
     }
 }
 
-/// How many messages did not arrive, if any did.
-fn missing(run: &Run) -> Option<f64> {
-    Some(count(run.measures.messages.filter(|messages| messages.arrived > 0)?.missing))
+/// How many messages did not arrive, if any were sent.
+fn missing(messages: MessageFigures) -> Option<f64> {
+    (messages.arrived + messages.missing > 0).then(|| count(messages.missing))
 }
 
 /// What all routes delivered over what the best one did.
@@ -349,6 +349,13 @@ fn seconds(time: Option<Duration>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_are_missing_also_if_none_arrived() {
+        let figures = MessageFigures { arrived: 0, missing: 0, median: None, p99: None, p999: None };
+        let of = |arrived, lost| missing(MessageFigures { arrived, missing: lost, ..figures });
+        assert_eq!((of(0, 760), of(758, 2), of(760, 0), of(0, 0)), (Some(760.0), Some(2.0), Some(0.0), None));
+    }
 
     #[test]
     fn jitter_is_the_mean_difference_of_neighbours() {

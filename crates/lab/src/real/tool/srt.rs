@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
@@ -12,6 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use manyway_sim::pair::Side;
+use rustix::io::{Errno, ioctl_fionbio};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
@@ -90,7 +92,7 @@ impl Tool for Film {
     fn run(mut self: Box<Self>, begin: Instant) -> Result<End, LabError> {
         let (shape, stdout) = (self.shape, self.stdout);
         let reading = thread::spawn(move || watch(stdout, shape, begin));
-        let sent = play(&mut self.stdin, shape, begin, self.duration, &self.stop)?;
+        let sent = play(&self.stdin, shape, begin, self.duration, &self.stop)?;
         // What is in the buffers of both ends.
         thread::sleep(shape.latency + GRACE);
         let id = i32::try_from(self.camera.0.id()).ok().and_then(Pid::from_raw);
@@ -149,14 +151,20 @@ fn until_connected(lines: &Receiver<String>, stop: &Stop) -> Result<(), Trouble>
     Err(Trouble::Failure(format!("SRT does not connect: {said}")))
 }
 
-/// Writes the packets at their times, each with its number; returns how many.
+/// Writes the packets at their times, each with its number; returns how many. Those for which the pipe has no room, since the
+/// camera does not read, count and are lost.
+///
+/// # Errors
+/// The user interrupted, or the pipe cannot be told not to wait.
 fn play(
-    stdin: &mut ChildStdin,
+    mut stdin: impl io::Write + AsFd,
     shape: Shape,
     begin: Instant,
     duration: Duration,
     stop: &Stop,
 ) -> Result<u64, LabError> {
+    let failed = |error: Errno| LabError::Io { doing: format!("writing to {SRT}"), error: error.into() };
+    ioctl_fionbio(&stdin, true).map_err(failed)?;
     let mut packet = vec![0; shape.size];
     for number in 0_u32.. {
         let due = shape.interval.saturating_mul(number);
@@ -168,7 +176,8 @@ fn play(
         if let Some(place) = packet.first_chunk_mut() {
             *place = number.to_be_bytes();
         }
-        if stdin.write_all(&packet).is_err() {
+        // A pipe takes so few bytes all at once or not at all.
+        if stdin.write_all(&packet).is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
             // It has ended; the statistics tell how far it came.
             return Ok(u64::from(number) + 1);
         }
@@ -212,6 +221,19 @@ const GRACE: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_for_which_the_camera_has_no_room_are_lost_and_count() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let interval = Duration::from_nanos(1);
+        let shape = Shape { size: MOST, interval, latency: Duration::ZERO };
+        let sent = play(writer, shape, Instant::now(), interval * 1_000, &Stop::default()).unwrap();
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).unwrap();
+        let whole = bytes.len() / MOST;
+        assert!((1..1_000).contains(&whole) && bytes.len() % MOST == 0, "{} bytes", bytes.len());
+        assert_eq!(sent, 1_000);
+    }
 
     #[test]
     fn the_last_statistics_of_both_ends_count() {

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use manyway_egress::{Destination, Host};
@@ -12,21 +13,18 @@ use tokio::time::Instant;
 
 /// The addresses of one destination.
 #[derive(Debug, Default)]
-pub(super) struct Addresses(Mutex<Known>);
-
-#[derive(Debug, Default)]
-struct Known {
+pub(super) struct Addresses {
     /// What a look-up found, and when.
-    found: Option<(Instant, Vec<SocketAddr>)>,
-    /// The last one that answered.
-    answers: Option<SocketAddr>,
+    found: Mutex<Option<(Instant, Vec<SocketAddr>)>>,
+    /// The last one that answered. It does not wait for a look-up.
+    answers: std::sync::Mutex<Option<SocketAddr>>,
 }
 
 impl Addresses {
     /// The addresses of the destination, first the one that answered last. Peers that come during a look-up wait for it.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no address, or the look-up failed.
     pub(super) async fn of(&self, destination: &Destination) -> io::Result<Vec<SocketAddr>> {
         let port = destination.port();
         match destination.host() {
@@ -42,23 +40,27 @@ impl Addresses {
         &self,
         look_up: impl Future<Output = io::Result<Vec<SocketAddr>>>,
     ) -> io::Result<Vec<SocketAddr>> {
-        let mut known = self.0.lock().await;
-        let known = &mut *known;
-        if known.found.as_ref().is_none_or(|(since, _)| since.elapsed() >= KEPT) {
-            known.found = Some((Instant::now(), look_up.await?));
+        let mut found = self.found.lock().await;
+        if found.as_ref().is_none_or(|(since, _)| since.elapsed() >= KEPT) {
+            *found = Some((Instant::now(), look_up.await?));
         }
-        let mut addresses = known.found.clone().map(|(_, addresses)| addresses).unwrap_or_default();
+        let mut addresses = found.clone().map(|(_, addresses)| addresses).unwrap_or_default();
         if addresses.is_empty() {
-            known.found = None;
+            *found = None;
             return Err(io::ErrorKind::NotFound.into());
         }
-        addresses.sort_by_key(|address| Some(*address) != known.answers);
+        let answers = *self.answers();
+        addresses.sort_by_key(|address| Some(*address) != answers);
         Ok(addresses)
     }
 
     /// A service answered at this address.
-    pub(super) async fn on_answer(&self, address: SocketAddr) {
-        self.0.lock().await.answers = Some(address);
+    pub(super) fn on_answer(&self, address: SocketAddr) {
+        *self.answers() = Some(address);
+    }
+
+    fn answers(&self) -> MutexGuard<'_, Option<SocketAddr>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -68,6 +70,9 @@ const KEPT: Duration = Duration::from_secs(5);
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+
+    use tokio::sync::Notify;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -83,12 +88,29 @@ mod tests {
             assert_eq!(addresses.kept(ask()).await.unwrap(), both);
         }
         assert_eq!(asked.get(), 1);
-        addresses.on_answer(both[1]).await;
+        addresses.on_answer(both[1]);
         for _ in 0..2 {
             assert_eq!(addresses.kept(ask()).await.unwrap(), [both[1], both[0]]);
             tokio::time::advance(KEPT).await;
         }
         assert_eq!(asked.get(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_does_not_wait_for_a_look_up() {
+        let both: [SocketAddr; 2] = ["[::1]:9".parse().unwrap(), "127.0.0.1:9".parse().unwrap()];
+        let (addresses, answered) = (Addresses::default(), Notify::new());
+        let looking = addresses.kept(async {
+            answered.notified().await;
+            Ok(both.to_vec())
+        });
+        let answering = async {
+            addresses.on_answer(both[1]);
+            answered.notify_one();
+        };
+        // The look-up begins first, and ends after the answer.
+        let done = timeout(KEPT, async { tokio::join!(biased; looking, answering) }).await;
+        assert_eq!(done.expect("the answer does not wait").0.unwrap(), [both[1], both[0]]);
     }
 
     #[tokio::test]

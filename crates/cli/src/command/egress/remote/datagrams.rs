@@ -44,7 +44,7 @@ async fn carry(
                 last = Instant::now();
                 sender.send(None, &payload)?;
                 if !std::mem::replace(&mut has_answered, true) {
-                    addresses.on_answer(service.address()).await;
+                    addresses.on_answer(service.address());
                 }
             }
             () = sleep_until(last + IDLE) => return Ok(()),

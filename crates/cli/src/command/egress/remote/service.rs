@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::iter::Cycle;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::vec::IntoIter;
 
@@ -12,13 +13,24 @@ use tokio::net::UdpSocket;
 use super::super::listening::MAX_DATAGRAM;
 
 /// A service that may have several addresses: until it has answered, the next one follows an address at which nothing
-/// listens.
+/// listens, and the first one the last.
 #[derive(Debug)]
 pub(super) struct Service {
     socket: UdpSocket,
     address: SocketAddr,
-    /// What to try next, and what was sent last.
-    trial: Option<(IntoIter<SocketAddr>, Bytes)>,
+    /// As long as it has not answered.
+    trial: Option<Trial>,
+}
+
+/// Addresses that are tried in turn.
+#[derive(Debug)]
+struct Trial {
+    addresses: Cycle<IntoIter<SocketAddr>>,
+    /// How many there are.
+    number: usize,
+    /// At how many the last datagram may be tried still. A service that is not there does not keep it on its way for ever.
+    left: usize,
+    last: Bytes,
 }
 
 impl Service {
@@ -27,9 +39,11 @@ impl Service {
     /// # Errors
     /// That of the last address.
     pub(super) async fn connect(addresses: Vec<SocketAddr>) -> io::Result<Self> {
-        let mut rest = addresses.into_iter();
-        let (socket, address) = first(&mut rest).await?;
-        Ok(Self { socket, address, trial: Some((rest, Bytes::new())) })
+        let number = addresses.len();
+        let addresses = addresses.into_iter().cycle();
+        let mut trial = Trial { addresses, number, left: number, last: Bytes::new() };
+        let (socket, address) = trial.next().await?;
+        Ok(Self { socket, address, trial: Some(trial) })
     }
 
     /// Where it is.
@@ -39,8 +53,9 @@ impl Service {
 
     /// Sends a datagram. What the system has no room for is lost.
     pub(super) async fn send(&mut self, payload: Bytes) {
-        if let Some((_, last)) = &mut self.trial {
-            *last = payload.clone();
+        if let Some(trial) = &mut self.trial {
+            trial.last = payload.clone();
+            trial.left = trial.number.saturating_sub(1);
         }
         if let Err(error) = self.socket.send(&payload).await
             && !self.follow(&error).await
@@ -80,24 +95,29 @@ impl Service {
                 | io::ErrorKind::HostUnreachable
                 | io::ErrorKind::NetworkUnreachable
         );
-        let Some((rest, last)) = self.trial.as_mut().filter(|_| is_away) else { return false };
-        let Ok((socket, address)) = first(rest).await else { return false };
+        let Some(trial) = self.trial.as_mut().filter(|_| is_away) else { return false };
+        let Ok((socket, address)) = trial.next().await else { return false };
         (self.socket, self.address) = (socket, address);
-        let _ = self.socket.send(last).await;
+        let _ = self.socket.send(&trial.last).await;
         true
     }
 }
 
-/// A socket for the first of these addresses to which the system has a route.
-async fn first(addresses: &mut IntoIter<SocketAddr>) -> io::Result<(UdpSocket, SocketAddr)> {
-    let mut failure = io::ErrorKind::NotFound.into();
-    for address in addresses {
-        match connected(address).await {
-            Ok(socket) => return Ok((socket, address)),
-            Err(error) => failure = error,
+impl Trial {
+    /// A socket for the next address to which the system has a route.
+    async fn next(&mut self) -> io::Result<(UdpSocket, SocketAddr)> {
+        let mut failure = io::ErrorKind::NotFound.into();
+        while let Some(left) = self.left.checked_sub(1)
+            && let Some(address) = self.addresses.next()
+        {
+            self.left = left;
+            match connected(address).await {
+                Ok(socket) => return Ok((socket, address)),
+                Err(error) => failure = error,
+            }
         }
+        Err(failure)
     }
-    Err(failure)
 }
 
 async fn connected(address: SocketAddr) -> io::Result<UdpSocket> {
@@ -133,6 +153,10 @@ thread_local! {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
     use super::*;
 
     /// An address at which nothing listens, and a service.
@@ -156,6 +180,27 @@ mod tests {
         };
         let (payload, ()) = tokio::join!(service.receive(), answering);
         assert_eq!((&payload[..], service.address()), (&b"hello"[..], addresses[1]));
+    }
+
+    #[tokio::test]
+    async fn a_service_that_starts_after_all_addresses_refused_gets_the_next_datagram() {
+        let (addresses, there) = both();
+        drop(there);
+        let mut service = Service::connect(addresses.to_vec()).await.unwrap();
+        service.send(Bytes::from_static(b"early")).await;
+        while service.address() != addresses[1] {
+            let _ = timeout(Duration::from_millis(10), service.receive()).await;
+        }
+        let there = UdpSocket::bind(addresses[0]).await.unwrap();
+        service.send(Bytes::from_static(b"late")).await;
+        let mut buffer = [0; 9];
+        let answering = async {
+            let (length, peer) = there.recv_from(&mut buffer).await.unwrap();
+            there.send_to(&buffer[..length], peer).await.unwrap();
+        };
+        let both = timeout(Duration::from_secs(10), async { tokio::join!(service.receive(), answering) });
+        let (payload, ()) = both.await.expect("the service gets the datagram");
+        assert_eq!((&payload[..], service.address()), (&b"late"[..], addresses[0]));
     }
 
     #[tokio::test]
