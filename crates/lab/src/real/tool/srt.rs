@@ -13,6 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use manyway_sim::pair::Side;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
@@ -151,8 +152,8 @@ fn until_connected(lines: &Receiver<String>, stop: &Stop) -> Result<(), Trouble>
     Err(Trouble::Failure(format!("SRT does not connect: {said}")))
 }
 
-/// Writes the packets at their times, each with its number; returns how many. Those for which the pipe has no room, since the
-/// camera does not read, count and are lost.
+/// Writes the packets at their times, each with its number; returns how many. Those for which the pipe has no room until they
+/// are too late, since the camera does not read, count and are lost.
 ///
 /// # Errors
 /// The user interrupted, or the pipe cannot be told not to wait.
@@ -176,7 +177,9 @@ fn play(
         if let Some(place) = packet.first_chunk_mut() {
             *place = number.to_be_bytes();
         }
-        // A pipe takes so few bytes all at once or not at all.
+        let too_late = (begin + due + shape.latency).saturating_duration_since(Instant::now());
+        // Whether there is room the write tells, too. A pipe takes so few bytes all at once or not at all.
+        let _ = poll(&mut [PollFd::new(&stdin, PollFlags::OUT)], Timespec::try_from(too_late).ok().as_ref());
         if stdin.write_all(&packet).is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
             // It has ended; the statistics tell how far it came.
             return Ok(u64::from(number) + 1);
