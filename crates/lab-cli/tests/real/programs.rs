@@ -29,13 +29,12 @@ fn a_camera_sends_by_srt_while_a_link_dies_and_the_copies_of_manyway_are_counted
         assert!(handed_out.iter().all(|latency| *latency > Duration::from_millis(150)), "{handed_out:?}");
         let told: Vec<&str> = outcome.told.keys().copied().collect();
         assert_eq!(told, ["copies", "dropped", "other copies", "sent again"]);
-        assert!(outcome.told["copies"] > 0.0, "{:?}", outcome.told);
-        if outcome.told["other copies"] == 0.0 && film.missing < 95 {
+        if outcome.told["copies"] > 0.0 && outcome.told["other copies"] == 0.0 && film.missing < 95 {
             return;
         }
         disturbed.push((film.missing, outcome.told));
     }
-    panic!("packets are late, or others than those in flight were sent again: {disturbed:?}");
+    panic!("packets are late, or others than those in flight are sent again: {disturbed:?}");
 }
 
 #[test]
