@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-/// So much at once, and so much in a second.
+/// Limits bytes or events to so many at once, and so many in a second after that.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     left: f64,
@@ -12,12 +12,12 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// A full one.
+    /// A full bucket: `most` tokens at once, and `a_second` of them in a second.
     pub(crate) fn new(now: Instant, most: f64, a_second: f64) -> Self {
         Self { left: most, at: now, most, a_second }
     }
 
-    /// What is in it now.
+    /// The tokens that are left now.
     pub(crate) fn left(&mut self, now: Instant) -> f64 {
         let elapsed = now.saturating_duration_since(self.at).as_secs_f64();
         self.at = now;
@@ -25,12 +25,12 @@ impl Bucket {
         self.left
     }
 
-    /// Takes so much out, or all that there is.
+    /// Takes tokens, or all that are left.
     pub(crate) fn drain(&mut self, cost: f64) {
         self.left = (self.left - cost).max(0.0);
     }
 
-    /// Takes one out, if there is one.
+    /// Takes one token; false if there is none.
     pub(crate) fn permits(&mut self, now: Instant) -> bool {
         let is_permitted = self.left(now) >= 1.0;
         if is_permitted {
@@ -39,7 +39,7 @@ impl Bucket {
         is_permitted
     }
 
-    /// Nothing has come in since the last time.
+    /// The time since the last call adds no tokens.
     pub(crate) fn hold(&mut self, now: Instant) {
         self.at = now;
     }

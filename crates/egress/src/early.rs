@@ -11,9 +11,9 @@ pub(crate) fn keep<T>(early: &mut VecDeque<T>, newest: T, length: impl Fn(&T) ->
     }
 }
 
-/// How many.
+/// Most datagrams.
 const MOST: usize = 16;
-/// Bytes of all together.
+/// Most bytes of all together.
 const MOST_BYTES: usize = 32 << 10;
 
 #[cfg(test)]

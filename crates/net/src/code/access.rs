@@ -13,7 +13,7 @@ use crate::carriers::CarrierChoice;
 use crate::link::{Command, Errand};
 use crate::tcp::{CONNECT_TIMEOUT, RecordStream, Settings, connect};
 
-/// Interfaces for backup are tried so long after the others.
+/// Time from the attempts over other interfaces to those over backups.
 const BEFORE_BACKUP: Duration = Duration::from_secs(1);
 
 /// What a code needs of an endpoint.
@@ -35,7 +35,7 @@ impl Access {
     /// The local addresses that lead to a server now, with port 0 and their roles: one of each interface.
     ///
     /// # Errors
-    /// There is none, or the endpoint is closed.
+    /// No interface leads there, or the endpoint is closed.
     pub(super) async fn locals(&self, server: SocketAddr) -> Result<Vec<(LocalAddress, Role)>, CodeError> {
         let (reply, answer) = oneshot::channel();
         self.send(Errand::FindLocals { server, reply });

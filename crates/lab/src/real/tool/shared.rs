@@ -22,7 +22,7 @@ pub(in crate::real) trait Tool: Send {
     fn run(self: Box<Self>, begin: Instant) -> Result<End, LabError>;
 }
 
-/// What a tool is told about its run.
+/// The run for which a tool starts its programs.
 #[derive(Clone, Copy)]
 pub(in crate::real) struct Task<'a> {
     pub(in crate::real) through: &'a Through,

@@ -15,8 +15,8 @@ use crate::KeyLimits;
 const WAIT_IN_PTOS: u32 = 3;
 
 /// Keys of [`EncryptionLevel::OneRtt`](super::EncryptionLevel::OneRtt). The next ones are derived
-/// when they are first needed, and kept: a packet with the other key phase, whoever made it, costs that once in a phase.
-/// Header protection keys stay (RFC 9001, section 6).
+/// for the first packet with the other key phase bit, forged ones included, and kept: that happens once in a phase. Header
+/// protection keys stay (RFC 9001, section 6).
 pub(super) struct DataKeys {
     sealing: Arc<SealKey>,
     remote_header: Box<dyn HeaderProtectionKey>,

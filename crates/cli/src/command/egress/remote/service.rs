@@ -12,8 +12,8 @@ use tokio::net::UdpSocket;
 
 use super::super::listening::MAX_DATAGRAM;
 
-/// A service that may have several addresses: until it has answered, the next one follows an address at which nothing
-/// listens, and the first one the last.
+/// A service that may have several addresses. Until it has answered, each error that nothing listens at one leads to the next
+/// one, and from the last to the first.
 #[derive(Debug)]
 pub(super) struct Service {
     socket: UdpSocket,
@@ -28,7 +28,7 @@ struct Trial {
     addresses: Cycle<IntoIter<SocketAddr>>,
     /// How many there are.
     number: usize,
-    /// At how many the last datagram may be tried still. A service that is not there does not keep it on its way for ever.
+    /// At how many more the last datagram is tried, so that each address gets it at most once.
     left: usize,
     last: Bytes,
 }
