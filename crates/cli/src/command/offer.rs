@@ -105,13 +105,10 @@ pub async fn run(global: &GlobalArgs, plan: PutPlan, limit: Option<Rate>) -> Res
 /// # Errors
 /// An option is for clients. TCP connections of the offer go to rendezvous servers alone.
 fn check_options(global: &GlobalArgs) -> Result<(), CommandError> {
-    refuse_interfaces(
-        global,
-        ": this command is a server; the client that fetches the files chooses its interfaces",
-    )?;
+    refuse_interfaces(global, "")?;
     if global.connections.is_some() {
         return Err(CommandError::usage(
-            "who offers files is a server, and its clients open the TCP connections; leave out --connections",
+            "this command is a server, and its clients open the TCP connections; leave out --connections",
         ));
     }
     if global.via.is_some() && global.rendezvous.is_empty() {
