@@ -112,6 +112,27 @@ fn the_experiments_of_several_documents_make_one_page() {
     );
 }
 
+#[test]
+fn an_experiment_that_runs_again_replaces_its_part_of_the_page_alone() {
+    let place = tempfile::TempDir::new().unwrap();
+    let report = place.path().join("report");
+    let run = |name: &str, time: &str| {
+        let report = report.to_str().unwrap();
+        let output =
+            lab(&["experiments", name, "--only", "virtual", "-n", "1", "-t", time, "--report", report]);
+        (err(&output), std::fs::read_to_string(place.path().join("report/index.html")).unwrap())
+    };
+    run("goff-fig5b", "3s");
+    run("ams-fig9", "3s");
+    let (_, page) = run("goff-fig5b", "4s");
+    let (ams, goff) = (page.find("ams-fig9 --only").unwrap(), page.find("goff-fig5b --only").unwrap());
+    assert!(ams < goff, "the order is that of all experiments");
+    assert!(page.contains("-t 3s") && page.contains("-t 4s") && page.matches("<section>").count() == 2);
+    std::fs::write(report.join("parts/virtual-ams-fig9.json"), "{}").unwrap();
+    let (error, _) = run("goff-fig5b", "3s");
+    assert!(error.contains("virtual-ams-fig9.json") && error.contains("remove it"), "{error}");
+}
+
 /// The document's setting with real sockets: a new address of the receiver is used, and the connection survives the
 /// death of its first path. Whether its figures are reached depends on the machine.
 #[cfg(target_os = "linux")]

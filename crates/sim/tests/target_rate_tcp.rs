@@ -93,6 +93,22 @@ fn a_target_is_held_over_one_tcp_connection_and_over_five_without_a_queue() {
     }
 }
 
+// spec 6.92
+#[test]
+fn connections_whose_windows_are_bounded_reach_the_target_by_their_number() {
+    let rate = |connections| {
+        let mut bounded = over(connections);
+        bounded.most_window = Some(ByteCount(3000));
+        let mut pair = streaming(LinkConfig::new(mbit(6), 40 * MS), connections, bounded);
+        let before = pair.received(Side::Client).total();
+        pair.run_for(MINUTE).unwrap();
+        (pair.received(Side::Client).total() - before).per(MINUTE).bytes_per_second() * 8
+    };
+    // 3000 bytes in 80 ms are 300 kbit/s.
+    assert!((200_000..=300_000).contains(&rate(1)));
+    assert!(rate(5) >= 760_000);
+}
+
 // spec 6.84
 #[test]
 fn the_advanced_algorithm_opens_connections_while_losses_hold_one_back() {

@@ -1,11 +1,12 @@
 //! `manyway-lab experiments`: the experiments of all documents, one after the other, and one page of them.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use manyway_chart::{Align, Table};
 use manyway_lab::campaign::{End, Plan, Timing};
 use manyway_lab::experiment::{self, EXPERIMENTS, Experiment, Extent, Findings, PROGRAMS, report as words};
-use manyway_lab::report::{self, Chapter, HEADS, World};
+use manyway_lab::report::{self, Chapter, HEADS, Origin, World};
 use manyway_lab::simulated::Simulated;
 use manyway_lab::{Runner, Stop};
 use manyway_terminal::{CommandError, ExitCode, note, print_line};
@@ -38,15 +39,18 @@ fn series(
     all: &[&'static Experiment],
 ) -> Result<ExitCode, CommandError> {
     let experiments = find(&arguments.names, all)?;
+    let origin = origin();
     if let Some(directory) = &arguments.report {
         report::prepare(directory).map_err(of_lab)?;
     }
     let mut worlds = Worlds::new(global, only)?;
     end_on_signal(worlds.stop.clone());
     let mut chapters: Vec<Chapter> = experiments.iter().map(|experiment| Chapter::new(experiment)).collect();
-    let result = run_all(global, arguments, &mut worlds, experiments.iter().zip(&mut chapters));
+    let result = run_all(global, arguments, (&mut worlds, &origin), experiments.iter().zip(&mut chapters));
     if let Some(directory) = &arguments.report {
-        report::write_volume(&chapters, &origin(), directory).map_err(of_lab)?;
+        report::write_parts(&chapters, directory).map_err(of_lab)?;
+        chapters = with_earlier(chapters, all, directory)?;
+        report::write_page(&chapters, &origin, directory).map_err(of_lab)?;
         if !global.quiet {
             note(&format!("the report is {}", directory.join("index.html").display()));
         }
@@ -57,6 +61,24 @@ fn series(
         ExitCode::Ok.after_printing(print_line(table.to_string().trim_end()))?;
     }
     result
+}
+
+/// All experiments of which there is something: those that ran now, and those whose results an earlier command left in the
+/// directory.
+fn with_earlier(
+    mut ran: Vec<Chapter>,
+    all: &[&'static Experiment],
+    directory: &Path,
+) -> Result<Vec<Chapter>, CommandError> {
+    let mut chapters = Vec::new();
+    for experiment in all {
+        let at = ran.iter().position(|chapter| chapter.name() == experiment.name);
+        let mut chapter = at.map_or_else(|| Chapter::new(experiment), |at| ran.swap_remove(at));
+        chapter.add_earlier(directory).map_err(of_lab)?;
+        chapters.push(chapter);
+    }
+    chapters.retain(|chapter| !chapter.is_empty());
+    Ok(chapters)
 }
 
 /// The named experiments, or all.
@@ -172,7 +194,7 @@ const QUICK: Duration = Duration::from_secs(19 * 60);
 fn run_all<'a>(
     global: &GlobalArgs,
     arguments: &SeriesArgs,
-    worlds: &mut Worlds,
+    (worlds, origin): (&mut Worlds, &Origin),
     chapters: impl Iterator<Item = (&'a &'static Experiment, &'a mut Chapter)>,
 ) -> Result<ExitCode, CommandError> {
     let extent = if arguments.quick { Extent::Quick } else { Extent::Full };
@@ -207,7 +229,7 @@ fn run_all<'a>(
             printed?;
             results.notes.splice(0..0, left_out);
             let findings = Findings::new(experiment, extent, &results);
-            let holds = chapter.add(world, &findings).map_err(of_lab)?;
+            let holds = chapter.add(world, &findings, origin).map_err(of_lab)?;
             let document = || json!({ "mode": world.name(), "experiment": words::document(&findings) });
             tell(global, document, || format!("{}:\n{}", world.name(), words::text(&findings)))?;
             match &results.end {

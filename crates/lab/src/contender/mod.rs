@@ -114,8 +114,8 @@ pub enum PathDetection {
     Fast,
 }
 
-/// The name of TCP as of 2002 among the congestion controls of TCP in virtual time: Reno that finds losses by three
-/// repeated acknowledgements. No system has it.
+/// The name of TCP as of 2002 among the congestion controls of TCP: Reno that finds losses by three repeated
+/// acknowledgements. On sockets it is the system's Reno with what came later turned off.
 pub(crate) const RENO_2002: &str = "reno_2002";
 
 /// Gives a connection over MMSP/1 the settings of its thesis, with this detection, and keeps what was added to `config`.

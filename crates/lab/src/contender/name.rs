@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
 use manyway_proto::{ConfigError, ConnectionConfig, RateAlgorithm};
 use manyway_units::text;
@@ -15,7 +14,7 @@ use super::{
 };
 
 /// The names that [`Contender::find`] knows, as a text for help and errors.
-pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,detection=NAME,carrier=CARRIER,connections=N,target=RATE,interval=TIME,algorithm=NAME,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
+pub const POSSIBLE_NAMES: &str = "manyway, manyway-best, manyway:wire=WIRE,detection=NAME,carrier=CARRIER,connections=N,target=RATE,interval=TIME,buffer=BYTES,algorithm=NAME,scheduler=NAME,congestion=NAME,pairs=MODE, tcp-CC, possible, possible-CC, \
      mptcp-CC (where CC is cubic, reno, bbr or another congestion control of the system), forward, proxy, run, \
      tunnel, ssh, wireguard-go and direct, each with :flows=N,program=NAME (own, iperf3, curl, quinn or srt), chunks:connections=N,shares=1/2/1,search=TIME,file=BYTES, external:NAME; \
      manyway and tcp-CC take @N behind the name for the Nth route alone";
@@ -118,13 +117,11 @@ impl ManywaySettings {
         let unknown = |error: ConfigError| NameError(error.to_string());
         // The congestion control is the system's then.
         let over_tcp = settings.split(',').any(|setting| setting == "carrier=tcp");
-        let is_advanced = settings.split(',').any(|setting| setting == "algorithm=advanced");
-        let has_target = settings.split(',').any(|setting| setting.starts_with("target="));
-        let interval = interval_of(settings)?;
+        let has_target = value_of(settings, "target").is_some();
         for setting in settings.split(',') {
             let Some((key, value)) = setting.split_once('=') else {
                 return Err(NameError(format!(
-                    "{setting:?} is not like wire=NAME, detection=NAME, carrier=NAME, connections=N, target=RATE, interval=TIME, algorithm=NAME, scheduler=NAME, congestion=NAME or pairs=MODE"
+                    "{setting:?} is not like wire=NAME, detection=NAME, carrier=NAME, connections=N, target=RATE, interval=TIME, buffer=BYTES, algorithm=NAME, scheduler=NAME, congestion=NAME or pairs=MODE"
                 )));
             };
             match key {
@@ -163,17 +160,15 @@ impl ManywaySettings {
                     let wrong = || NameError(format!("connections must be 1 to 16, not {value:?}"));
                     self.connections = Some(number.ok_or_else(wrong)?);
                 }
-                "target" => {
-                    self.target = Some(Target { is_advanced, interval, ..value.parse().map_err(unknown)? });
-                }
+                "target" => self.target = Some(target_of(value, settings)?),
                 "algorithm" if value.parse::<RateAlgorithm>().is_ok() && has_target => {}
                 "algorithm" => {
                     return Err(NameError(
                         "algorithm must be basic or advanced, and is for a target=RATE".to_owned(),
                     ));
                 }
-                "interval" if has_target => {}
-                "interval" => return Err(NameError("interval is for a target=RATE".to_owned())),
+                "interval" | "buffer" if has_target => {}
+                "interval" | "buffer" => return Err(NameError(format!("{key} is for a target=RATE"))),
                 "congestion" if over_tcp => self.congestion = Some(system_name(value)?),
                 "scheduler" => {
                     config.set_scheduler(value).map_err(unknown)?;
@@ -189,7 +184,7 @@ impl ManywaySettings {
                 }
                 _ => {
                     return Err(NameError(format!(
-                        "manyway has no setting {key:?} here; there are wire, detection, carrier, connections, target, interval, algorithm, scheduler, congestion and pairs"
+                        "manyway has no setting {key:?} here; there are wire, detection, carrier, connections, target, interval, buffer, algorithm, scheduler, congestion and pairs"
                     )));
                 }
             }
@@ -229,6 +224,7 @@ impl fmt::Display for ManywaySettings {
         let target = self.target.map(|target| target.to_string());
         let algorithm = self.target.filter(|target| target.is_advanced).map(|_| "advanced".to_owned());
         let interval = self.target.and_then(|target| target.interval).map(whole_units);
+        let buffer = self.target.and_then(|target| target.buffer).map(|bytes| bytes.to_string());
         let carrier = match self.carrier {
             Carrier::Udp => None,
             Carrier::Tcp => Some("tcp".to_owned()),
@@ -241,6 +237,7 @@ impl fmt::Display for ManywaySettings {
             ("connections", &connections),
             ("target", &target),
             ("interval", &interval),
+            ("buffer", &buffer),
             ("algorithm", &algorithm),
             ("scheduler", &self.scheduler),
             ("congestion", &self.congestion),
@@ -290,11 +287,20 @@ fn unknown_program(name: &str, externals: &[ExternalProgram]) -> NameError {
     ))
 }
 
-/// The time between two adjustments of a target.
-fn interval_of(settings: &str) -> Result<Option<Duration>, NameError> {
-    let interval = settings.split(',').find_map(|setting| setting.strip_prefix("interval="));
-    let interval = interval.map(text::parse_duration).transpose();
-    interval.map_err(|error| NameError(format!("interval {error}")))
+/// A rate with the settings that go with it.
+fn target_of(rate: &str, settings: &str) -> Result<Target, NameError> {
+    let is_advanced = value_of(settings, "algorithm") == Some("advanced");
+    let interval = value_of(settings, "interval").map(text::parse_duration).transpose();
+    let interval = interval.map_err(|error| NameError(format!("interval {error}")))?;
+    let buffer = value_of(settings, "buffer").map(str::parse).transpose();
+    let buffer = buffer.map_err(|_| NameError("buffer must be a number of bytes".to_owned()))?;
+    let target: Target = rate.parse().map_err(|error: ConfigError| NameError(error.to_string()))?;
+    Ok(Target { is_advanced, interval, buffer, ..target })
+}
+
+/// The value of a key.
+fn value_of<'a>(settings: &'a str, key: &str) -> Option<&'a str> {
+    settings.split(',').find_map(|setting| setting.strip_prefix(key)?.strip_prefix('='))
 }
 
 /// `NAME@N` for the Nth route, counted from 1.
@@ -342,6 +348,7 @@ mod tests {
             "manyway:target=2M",
             "manyway:target=2M,interval=500ms",
             "manyway:target=2M,interval=90s,scheduler=min-rtt",
+            "manyway:carrier=tcp,target=2M,buffer=5000",
             "manyway:carrier=tcp,connections=8,target=1600k,algorithm=advanced,scheduler=round-robin",
             "tcp-cubic",
             "tcp-bbr@1",
@@ -387,7 +394,7 @@ mod tests {
             ("manyway:detection=fast", "add wire=mmsp1"),
             (
                 "manyway:speed=high",
-                "wire, detection, carrier, connections, target, interval, algorithm, scheduler, congestion and pairs",
+                "wire, detection, carrier, connections, target, interval, buffer, algorithm, scheduler, congestion and pairs",
             ),
             ("manyway:connections=17", "1 to 16"),
             ("manyway:target=fast", "such as 800k"),
@@ -395,6 +402,9 @@ mod tests {
             ("manyway:interval=1s", "target=RATE"),
             ("manyway:target=1M,interval=soon", "interval"),
             ("manyway:target=1M,interval=1ms", "too short"),
+            ("manyway:buffer=5000", "target=RATE"),
+            ("manyway:target=1M,buffer=some", "number of bytes"),
+            ("manyway:target=1M,buffer=10", "at least 1000 bytes"),
             ("manyway:algorithm=advanced", "target=RATE"),
             ("manyway:target=1M,algorithm=best", "basic or advanced"),
             ("manyway:wire=mmsp1,target=1M", "leave out"),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use manyway_proto::{ConfigError, Rate, RateAlgorithm, TargetRate};
+use manyway_proto::{ByteCount, ConfigError, Rate, RateAlgorithm, TargetRate};
 use serde::{Deserialize, Serialize};
 
 /// A rate, and whether the number of TCP connections is fixed.
@@ -16,6 +16,8 @@ pub struct Target {
     pub is_advanced: bool,
     /// Time between two adjustments; `None` is the default of the receiver.
     pub interval: Option<Duration>,
+    /// The largest receive window of each connection, in bytes; `None` is that of the receiver.
+    pub buffer: Option<u64>,
 }
 
 impl Target {
@@ -27,6 +29,7 @@ impl Target {
         let mut setting = TargetRate::new(Rate::from_bits_per_second(self.bits_per_second));
         setting.algorithm = if self.is_advanced { RateAlgorithm::Advanced } else { RateAlgorithm::Basic };
         setting.interval = self.interval;
+        setting.most_window = self.buffer.map(ByteCount);
         setting.connections = connections.unwrap_or(setting.connections);
         setting.validate().map(|()| setting)
     }
@@ -46,7 +49,7 @@ impl FromStr for Target {
         let bits = number.and_then(|number| number.parse::<u64>().ok()?.checked_mul(unit));
         let reason = || format!("must be bits a second, such as 800k or 2M, not {text:?}");
         let bits_per_second = bits.ok_or_else(|| ConfigError { field: "target", reason: reason() })?;
-        Ok(Self { bits_per_second, is_advanced: false, interval: None })
+        Ok(Self { bits_per_second, is_advanced: false, interval: None, buffer: None })
     }
 }
 

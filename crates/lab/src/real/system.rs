@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::contender::{Contender, RENO_2002};
+use crate::contender::Contender;
 use crate::error::LabError;
 
 /// Checks that the system has what a contender needs.
@@ -14,9 +14,6 @@ pub(super) fn check(contender: &Contender) -> Result<(), LabError> {
         Contender::Tcp { congestion, .. } => (Some(congestion.as_str()), false),
         Contender::Mptcp { congestion } => (Some(congestion.as_str()), true),
         Contender::Possible { congestion } => (congestion.as_deref(), false),
-        Contender::Manyway(settings) if settings.congestion.as_deref() == Some(RENO_2002) => {
-            return Err(skipped(contender, "TCP as of 2002 is a model, for virtual time alone"));
-        }
         Contender::Manyway(_) | Contender::Chunks(_) | Contender::Through(_) | Contender::External(_) => {
             (None, false)
         }
@@ -75,12 +72,6 @@ mod tests {
         assert_eq!(has_congestion("reno cubic\n", "cubic"), Ok(()));
         let reason = has_congestion("reno cubic\n", "bbr").unwrap_err();
         assert_eq!(reason, "the system's TCP has no bbr, only reno, cubic; try `modprobe tcp_bbr`");
-    }
-
-    #[test]
-    fn tcp_as_of_2002_is_for_virtual_time() {
-        let contender = "manyway@1:carrier=tcp,congestion=reno_2002".parse().unwrap();
-        assert!(check(&contender).unwrap_err().to_string().contains("virtual time alone"));
     }
 
     #[test]

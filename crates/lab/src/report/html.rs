@@ -224,10 +224,10 @@ fn settings(results: &Results, origin: &Origin) -> Vec<(&'static str, String)> {
     pairs
 }
 
-pub(super) fn list(page: &mut String, pairs: &[(&str, String)]) {
+pub(super) fn list(page: &mut String, pairs: &[(impl AsRef<str>, String)]) {
     page.push_str("<dl>\n");
     for (name, value) in pairs {
-        let _ = writeln!(page, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
+        let _ = writeln!(page, "<dt>{}</dt><dd>{}</dd>", escape(name.as_ref()), escape(value));
     }
     page.push_str("</dl>\n");
 }

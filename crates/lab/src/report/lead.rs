@@ -1,5 +1,7 @@
 //! What a report begins with.
 
+use serde::{Deserialize, Serialize};
+
 /// The first part of a report, before the common ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lead {
@@ -12,7 +14,7 @@ pub struct Lead {
 }
 
 /// A figure.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Picture {
     /// Its file name, without the extension.
     pub file: String,

@@ -1,10 +1,14 @@
 //! One page with several experiments, each beside its document.
+//!
+//! The directory of the page keeps what each experiment gave in a file of its own, so that one that runs again replaces its
+//! part of the page and no other.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use manyway_chart::Align;
+use serde::{Deserialize, Serialize};
 
 use super::html::{self, draw_into, escape, grid, list};
 use super::lead::Picture;
@@ -22,23 +26,26 @@ pub struct Chapter {
     source: &'static str,
     found: &'static str,
     chosen: &'static str,
-    /// Those of the first scenario.
-    settings: Vec<(&'static str, String)>,
     parts: Vec<Part>,
 }
 
 /// An experiment that ran in virtual time or on sockets.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Part {
     world: World,
+    command: String,
+    date: String,
     /// Whether its claims hold; `None` if nothing was measured.
     holds: Option<bool>,
     text: String,
     pictures: Vec<Picture>,
+    /// Those of the first scenario.
+    settings: Vec<(String, String)>,
 }
 
 /// Where an experiment ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum World {
     /// In virtual time.
     Virtual,
@@ -47,6 +54,8 @@ pub enum World {
 }
 
 impl World {
+    const ALL: [Self; 2] = [Self::Virtual, Self::Sockets];
+
     /// As it stands in a sentence.
     pub const fn name(self) -> &'static str {
         match self {
@@ -68,14 +77,29 @@ impl Chapter {
     /// An experiment that has not run yet.
     pub fn new(experiment: &Experiment) -> Self {
         let Experiment { name, title, source, found, chosen, .. } = *experiment;
-        Self { name, title, source, found, chosen, settings: Vec::new(), parts: Vec::new() }
+        Self { name, title, source, found, chosen, parts: Vec::new() }
+    }
+
+    /// The name of the experiment.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether it has no results.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
     }
 
     /// Adds results; returns whether the claims hold.
     ///
     /// # Errors
     /// A figure cannot be drawn.
-    pub fn add(&mut self, world: World, findings: &Findings<'_>) -> Result<Option<bool>, LabError> {
+    pub fn add(
+        &mut self,
+        world: World,
+        findings: &Findings<'_>,
+        origin: &Origin,
+    ) -> Result<Option<bool>, LabError> {
         let mut pictures = report::pictures(findings)?;
         if pictures.is_empty() {
             pictures = first_case(findings.results)?;
@@ -83,12 +107,48 @@ impl Chapter {
         for picture in &mut pictures {
             picture.file = format!("{}-{}", world.prefix(), picture.file);
         }
-        if let Some(case) = findings.results.plan.cases.first().filter(|_| self.settings.is_empty()) {
-            self.settings = html::properties(&case.scenario);
-        }
+        let settings = findings.results.plan.cases.first().map(|case| html::properties(&case.scenario));
+        let settings = settings.into_iter().flatten().map(|(name, value)| (name.to_owned(), value));
         let holds = findings.hold();
-        self.parts.push(Part { world, holds, text: report::result(findings), pictures });
+        self.parts.push(Part {
+            world,
+            command: origin.command_line(),
+            date: origin.date.clone(),
+            holds,
+            text: report::result(findings),
+            pictures,
+            settings: settings.collect(),
+        });
         Ok(holds)
+    }
+
+    /// Adds what an earlier command left in the directory, of each world in which the experiment did not run now.
+    ///
+    /// # Errors
+    /// [`LabError::Io`] if a file is there and cannot be read.
+    pub fn add_earlier(&mut self, directory: &Path) -> Result<(), LabError> {
+        for world in World::ALL {
+            let path = self.place(directory, world);
+            if self.parts.iter().any(|part| part.world == world) || !path.exists() {
+                continue;
+            }
+            let read =
+                fs::read(&path).and_then(|bytes| serde_json::from_slice(&bytes).map_err(io::Error::from));
+            let doing = || {
+                format!(
+                    "reading {}, which an experiment left; remove it if another version did",
+                    path.display()
+                )
+            };
+            self.parts.push(read.map_err(|error| LabError::Io { doing: doing(), error })?);
+        }
+        self.parts.sort_by_key(|part| part.world == World::Sockets);
+        Ok(())
+    }
+
+    /// The file of a part.
+    fn place(&self, directory: &Path, world: World) -> PathBuf {
+        directory.join(PARTS).join(format!("{}-{}.json", world.prefix(), self.name))
     }
 
     /// What became of it in a world.
@@ -112,8 +172,7 @@ fn first_case(results: &Results) -> Result<Vec<Picture>, LabError> {
 /// The experiments and what became of them, as rows of text.
 pub fn verdicts(chapters: &[Chapter]) -> Vec<[String; 4]> {
     let row = |chapter: &Chapter| {
-        let [simulated, real] =
-            [World::Virtual, World::Sockets].map(|world| chapter.verdict(world).to_owned());
+        let [simulated, real] = World::ALL.map(|world| chapter.verdict(world).to_owned());
         [chapter.name.to_owned(), chapter.source.to_owned(), simulated, real]
     };
     chapters.iter().map(row).collect()
@@ -122,18 +181,37 @@ pub fn verdicts(chapters: &[Chapter]) -> Vec<[String; 4]> {
 /// Heads of the columns of [`verdicts`].
 pub const HEADS: [&str; 4] = ["experiment", "document", "in virtual time", "on sockets"];
 
-/// Writes the page `index.html` into a directory, which is created if necessary, and each figure as a file in `figures`.
+/// The directory of the parts within that of the page.
+const PARTS: &str = "parts";
+
+/// Writes what the chapters have into a directory, which is created if necessary: each part into `parts`, and its figures into
+/// `figures`. Other programs may write parts of other experiments there at the same time.
 ///
 /// # Errors
 /// [`LabError::Io`] if that cannot be written.
-pub fn write_volume(chapters: &[Chapter], origin: &Origin, directory: &Path) -> Result<(), LabError> {
+pub fn write_parts(chapters: &[Chapter], directory: &Path) -> Result<(), LabError> {
     prepare(directory)?;
+    let save = |path: PathBuf, text: &str| doing(&path, fs::write(&path, text));
+    let parts = directory.join(PARTS);
+    doing(&parts, fs::create_dir_all(&parts))?;
     for chapter in chapters {
-        for picture in chapter.parts.iter().flat_map(|part| &part.pictures) {
-            let path = directory.join("figures").join(format!("{}.svg", picture.file));
-            doing(&path, fs::write(&path, &picture.svg))?;
+        for part in &chapter.parts {
+            let path = chapter.place(directory, part.world);
+            let text = doing(&path, serde_json::to_string(part).map_err(io::Error::from))?;
+            save(path, &text)?;
+            for picture in &part.pictures {
+                save(directory.join("figures").join(format!("{}.svg", picture.file)), &picture.svg)?;
+            }
         }
     }
+    Ok(())
+}
+
+/// Writes the page `index.html` of all chapters into a directory, which exists.
+///
+/// # Errors
+/// [`LabError::Io`] if that cannot be written.
+pub fn write_page(chapters: &[Chapter], origin: &Origin, directory: &Path) -> Result<(), LabError> {
     let path = directory.join("index.html");
     doing(&path, fs::write(&path, page(chapters, origin)))
 }
@@ -145,7 +223,6 @@ fn page(chapters: &[Chapter], origin: &Origin) -> String {
         &mut page,
         &[
             ("Version", format!("manyway {}", origin.version)),
-            ("Command", origin.command_line()),
             ("Date", origin.date.clone()),
             ("Kernel", machine.kernel),
             ("Processor", format!("{} × {}", machine.cores, machine.cpu)),
@@ -174,10 +251,14 @@ fn panel(page: &mut String, chapter: &Chapter) {
     }
     page.push_str("</div>\n</div>\n");
     for part in &chapter.parts {
-        let _ = writeln!(page, "<h3>Numbers {}</h3>\n<pre>{}</pre>", part.world.name(), escape(&part.text));
+        let (world, text) = (part.world.name(), escape(&part.text));
+        let how = escape(&format!("{}, {}", part.command, part.date));
+        let _ = writeln!(page, "<h3>Numbers {world}</h3>\n<p><code>{how}</code></p>\n<pre>{text}</pre>");
     }
     page.push_str("<h3>Settings</h3>\n");
     let _ = writeln!(page, "<p>{}</p>", escape(chapter.chosen));
-    list(page, &chapter.settings);
+    if let Some(part) = chapter.parts.first() {
+        list(page, &part.settings);
+    }
     page.push_str("</section>\n");
 }

@@ -2,9 +2,10 @@
 //!
 //! * The mean begins at the target: without congestion the first windows are right, and the first samples, which a slow
 //!   start lowers, do not inflate them.
-//! * "Increases by one" is meant against the congestion ratio at the last change of the number of connections. Against
-//!   that of the last interval a slow rise would never count.
-//! * Four intervals lie between two changes of the number, so that each shows its effect first.
+//! * "Increases by one" is meant in whole steps from 1. Against the ratio of the last interval a slow rise would never
+//!   count, and against that at the last change of the number of connections a fast one would pass the congestion factor
+//!   before there are enough.
+//! * A connection ends four intervals after the last change at the earliest, so that this shows its effect first.
 //! * An interval without any data changes neither the mean nor the windows.
 //! * Windows are counted in segments and never below one: TCP stalls below that.
 
@@ -22,7 +23,7 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 const MOST_INTERVAL: Duration = Duration::from_secs(5);
 /// Up to this congestion ratio there is no congestion: 1, and the rest of whole segments. In percent.
 const UNCONGESTED: u64 = 125;
-/// Intervals between two changes of the number of connections.
+/// Least intervals between a change of the number of connections and the end of one.
 const REST: u32 = 4;
 
 /// Holds a target: a window for each path, and the number of connections.
@@ -33,8 +34,8 @@ pub(crate) struct RateController {
     windows: BTreeMap<PathId, u64>,
     mean: Rate,
     connections: u8,
-    /// Congestion ratio at the last change of the number of connections, in percent.
-    ratio_before: u64,
+    /// The last step of the congestion ratio, in percent, by which a connection began.
+    step: u64,
     rest: u32,
     began_at: Instant,
     interval: Duration,
@@ -66,7 +67,7 @@ impl RateController {
             windows: BTreeMap::new(),
             mean: target.rate,
             connections,
-            ratio_before: 100,
+            step: 100,
             rest: 0,
             began_at: now,
             interval: interval(&target, rtt),
@@ -86,6 +87,11 @@ impl RateController {
     /// The window of each path, in segments.
     pub(crate) fn windows(&self) -> impl Iterator<Item = (PathId, u64)> {
         self.windows.iter().map(|(path, window)| (*path, *window))
+    }
+
+    /// The largest window of a path.
+    pub(crate) fn most_window(&self) -> ByteCount {
+        self.target.most_window.unwrap_or(ByteCount::MAX)
     }
 
     /// Changes the target. The windows change in proportion, and the mean begins at the new target.
@@ -197,26 +203,25 @@ impl RateController {
     /// MultiTCP, section 6.5.
     fn review_connections(&mut self, sample: &Sample<'_>, nominal: ByteCount) {
         self.rest = self.rest.saturating_sub(1);
-        if self.rest > 0 {
-            return;
-        }
         let ratio = self.ratio(sample.segment, nominal);
         let severe = u64::from(self.target.congestion) * 100;
         let is_silent = sample.silent_for > sample.rtt * u32::from(self.target.silence);
-        let more = || {
-            ratio >= self.ratio_before.saturating_add(100) && ratio < severe && self.mean < self.target.rate
-        };
-        let is_free = ratio.saturating_add(100) <= self.ratio_before || ratio <= UNCONGESTED;
+        let more =
+            || ratio >= self.step.saturating_add(100) && ratio < severe && self.mean < self.target.rate;
+        let may_fall = self.rest == 0 && self.connections > 1;
+        let is_free = ratio.saturating_add(100) <= self.step || ratio <= UNCONGESTED;
         let fewer = || is_free && self.mean > self.target.rate;
         let is_severe = || ratio >= severe && is_silent;
-        let next = if self.connections > 1 && (fewer() || is_severe()) {
-            self.connections - 1
+        if may_fall && (fewer() || is_severe()) {
+            self.connections -= 1;
+            self.step = self.step.saturating_sub(100).max(100);
         } else if self.connections < self.target.connections && more() {
-            self.connections + 1
+            self.connections += 1;
+            self.step = self.step.saturating_add(100);
         } else {
             return;
-        };
-        (self.connections, self.ratio_before, self.rest) = (next, ratio, REST);
+        }
+        self.rest = REST;
     }
 
     fn sum(&self) -> u64 {

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub(crate) use controller::{RateController, Sample};
 pub use report::TargetReport;
 
-use crate::{ConfigError, Rate};
+use crate::{ByteCount, ConfigError, Rate};
 
 /// Most connections that a target may use.
 const MOST_CONNECTIONS: u8 = 16;
@@ -45,7 +45,7 @@ pub struct TargetRate {
     pub connections: u8,
     /// Time between two adjustments, δ. Default `None`: eight round trips, from 100 ms to 5 s.
     pub interval: Option<Duration>,
-    /// Share of the old mean in the new one, α, in percent: 0 to 99, default 90.
+    /// Share of the old mean in the new one, α, in percent: 0 to 99, default 80.
     pub smoothing: u8,
     /// The sum of all windows may be this many times what the target needs without congestion, f: at least 2, default 6.
     pub spike: u8,
@@ -53,6 +53,9 @@ pub struct TargetRate {
     pub congestion: u8,
     /// Round trips without any data after which a severely congested network counts as such, X. Default 3.
     pub silence: u8,
+    /// No path gets a larger window than this, whatever the algorithm chose for it, as if the socket buffers of the system
+    /// had this size. At least 1000 bytes. Default `None`: 16 MiB over TCP, and no bound over UDP.
+    pub most_window: Option<ByteCount>,
 }
 
 /// How the number of TCP connections is chosen.
@@ -102,10 +105,11 @@ impl TargetRate {
             algorithm: RateAlgorithm::default(),
             connections: 5,
             interval: None,
-            smoothing: 90,
+            smoothing: 80,
             spike: 6,
             congestion: 5,
             silence: 3,
+            most_window: None,
         }
     }
 
@@ -131,6 +135,8 @@ impl TargetRate {
         )?;
         check(self.smoothing <= 99, "smoothing", "must be 0 to 99 percent")?;
         check(self.spike >= 2, "spike", "must be at least 2")?;
-        check(self.congestion >= 2, "congestion", "must be at least 2")
+        check(self.congestion >= 2, "congestion", "must be at least 2")?;
+        let window_holds = self.most_window.is_none_or(|window| window >= ByteCount(1000));
+        check(window_holds, "most_window", "must be at least 1000 bytes")
     }
 }

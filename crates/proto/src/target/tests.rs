@@ -127,6 +127,16 @@ fn a_number_of_connections_that_vary_grows_with_congestion_and_falls_after_it() 
 }
 
 #[test]
+fn connections_begin_before_a_fast_rise_of_the_windows_counts_as_severe_congestion() {
+    let target = target(RateAlgorithm::Advanced, 5);
+    let mut fluid = Fluid::new(target);
+    fluid.share = WANTED.scaled(3, 10);
+    fluid.run(60);
+    let most = fluid.reports.iter().map(|report| report.connections).max();
+    assert_eq!(most, Some(4), "three bring nine tenths of the target");
+}
+
+#[test]
 fn connections_end_one_by_one_in_severe_congestion_that_is_silent() {
     let mut controller = RateController::new(target(RateAlgorithm::Advanced, 5), Instant::from_nanos(0), RTT);
     controller.connections = 5;
@@ -185,6 +195,7 @@ fn a_target_out_of_range_names_its_field() {
     assert_eq!(with(|target| target.smoothing = 100), Err("smoothing"));
     assert_eq!(with(|target| target.spike = 1), Err("spike"));
     assert_eq!(with(|target| target.congestion = 1), Err("congestion"));
+    assert_eq!(with(|target| target.most_window = Some(ByteCount(999))), Err("most_window"));
 }
 
 proptest! {

@@ -4,6 +4,7 @@ mod child;
 mod datagrams;
 mod external;
 mod multipath;
+mod namespace;
 mod places;
 mod sockets;
 mod streams;

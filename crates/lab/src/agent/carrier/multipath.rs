@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::namespace;
 use crate::agent::document::{End, Multipath};
 
 /// Configures the path manager for every address of this end, and the congestion control of subflows.
@@ -13,10 +14,10 @@ use crate::agent::document::{End, Multipath};
 /// The client opens a subflow from each of its addresses. If the server has several addresses it announces them, and
 /// the client opens a subflow to each.
 pub(super) fn prepare(end: End, multipath: &Multipath, congestion: &str) -> Result<(), String> {
-    write("mptcp/enabled", "1")?;
+    namespace::set("mptcp/enabled", "1")?;
     // Subflows that the system opens itself use that of the connection, on older systems that of the namespace. The
     // latter is limited to those that the system allows to all users; `review` checks the result.
-    let _ = write("ipv4/tcp_congestion_control", congestion);
+    let _ = namespace::set("ipv4/tcp_congestion_control", congestion);
     ip(&["mptcp", "limits", "set", "subflows", MOST, "add_addr_accepted", MOST])?;
     ip(&["mptcp", "endpoint", "flush"])?;
     let flags: &[&str] = match (end, multipath.is_meshed) {
@@ -89,11 +90,6 @@ fn joined_subflows(end: End) -> usize {
     let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
     let mut counters = names.split_whitespace().zip(values.split_whitespace());
     counters.find(|(name, _)| *name == counter).and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
-}
-
-fn write(setting: &str, value: &str) -> Result<(), String> {
-    fs::write(format!("/proc/sys/net/{setting}"), value)
-        .map_err(|error| format!("setting {setting} to {value}: {error}"))
 }
 
 fn ip(arguments: &[&str]) -> Result<(), String> {

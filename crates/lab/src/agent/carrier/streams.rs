@@ -13,11 +13,12 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::namespace;
 use super::places::{Place, Places};
 use crate::agent::document::{Assignment, Load, ManywaySpec, Pair};
 use crate::agent::lane::Lane;
 use crate::agent::shared::Shared;
-use crate::contender::{Carrier, Wire, thesis};
+use crate::contender::{Carrier, RENO_2002, Wire, thesis};
 use crate::outcome::Control;
 
 /// A Manyway connection.
@@ -65,6 +66,10 @@ impl Streams {
         let of_tcp = spec.carrier == Carrier::Tcp;
         let own_congestion = spec.congestion.clone().filter(|_| !of_tcp);
         options.carriers.congestion = spec.congestion.clone().filter(|_| of_tcp);
+        if let Some(name) = options.carriers.congestion.as_mut().filter(|name| *name == RENO_2002) {
+            namespace::go_back_to_2002()?;
+            "reno".clone_into(name);
+        }
         let config = &mut options.connection;
         type Set = fn(&mut ConnectionConfig, &str) -> Result<(), ConfigError>;
         let settings: [(&Option<String>, Set); 3] = [
