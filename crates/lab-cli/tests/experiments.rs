@@ -113,7 +113,7 @@ fn the_experiments_of_several_documents_make_one_page() {
 }
 
 #[test]
-fn an_experiment_that_runs_again_replaces_its_part_of_the_page_alone() {
+fn an_experiment_that_runs_again_replaces_its_own_part_of_the_page() {
     let place = tempfile::TempDir::new().unwrap();
     let report = place.path().join("report");
     let run = |name: &str, time: &str| {

@@ -143,7 +143,7 @@ fn a_target_ends_with_its_stream() {
 
 /// A day in the nightly run, and a quarter of an hour otherwise.
 #[test]
-fn a_target_is_held_all_day_and_costs_no_memory() {
+fn a_target_is_held_all_day() {
     let from = Side::Server;
     let builder = PairBuilder::new().path(mbit(6), 40 * MS).path(mbit(6), 20 * MS);
     let mut pair = streaming(builder, from, Rate::from_bits_per_second(100_000));

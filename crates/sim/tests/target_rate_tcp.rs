@@ -98,7 +98,7 @@ fn a_target_is_held_over_one_tcp_connection_and_over_five_without_a_queue() {
 fn connections_whose_windows_are_bounded_reach_the_target_by_their_number() {
     let rate = |connections| {
         let mut bounded = over(connections);
-        bounded.most_window = Some(ByteCount(3000));
+        bounded.most_receive_window = Some(ByteCount(3000));
         let mut pair = streaming(LinkConfig::new(mbit(6), 40 * MS), connections, bounded);
         let before = pair.received(Side::Client).total();
         pair.run_for(MINUTE).unwrap();

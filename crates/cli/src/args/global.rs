@@ -96,7 +96,7 @@ pub struct GlobalArgs {
     /// TCP connections on each interface that uses TCP
     #[arg(long, global = true, value_name = "N", value_parser = parse_connections)]
     #[arg(
-        long_help = "TCP connections on each interface that uses TCP, 1 to 16; the default is 1, with bench --target-rate 5. \
+        long_help = "TCP connections on each interface that uses TCP, 1 to 16; the default is 1, with bench --target-rate and play 5. \
         Without effect on UDP and at a server. Several connections get a larger share where a network is full"
     )]
     pub connections: Option<u8>,

@@ -1,6 +1,5 @@
 //! `manyway-lab experiments`: the experiments of all documents, one after the other, and one page of them.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use manyway_chart::{Align, Table};
@@ -47,38 +46,18 @@ fn series(
     end_on_signal(worlds.stop.clone());
     let mut chapters: Vec<Chapter> = experiments.iter().map(|experiment| Chapter::new(experiment)).collect();
     let result = run_all(global, arguments, (&mut worlds, &origin), experiments.iter().zip(&mut chapters));
-    if let Some(directory) = &arguments.report {
-        report::write_parts(&chapters, directory).map_err(of_lab)?;
-        chapters = with_earlier(chapters, all, directory)?;
-        report::write_page(&chapters, &origin, directory).map_err(of_lab)?;
-        if !global.quiet {
-            note(&format!("the report is {}", directory.join("index.html").display()));
-        }
-    }
     if !global.json {
         let mut table = Table::new(HEADS.map(|head| (head, Align::Left)));
         report::verdicts(&chapters).into_iter().for_each(|row| table.row(row));
         ExitCode::Ok.after_printing(print_line(table.to_string().trim_end()))?;
     }
-    result
-}
-
-/// All experiments of which there is something: those that ran now, and those whose results an earlier command left in the
-/// directory.
-fn with_earlier(
-    mut ran: Vec<Chapter>,
-    all: &[&'static Experiment],
-    directory: &Path,
-) -> Result<Vec<Chapter>, CommandError> {
-    let mut chapters = Vec::new();
-    for experiment in all {
-        let at = ran.iter().position(|chapter| chapter.name() == experiment.name);
-        let mut chapter = at.map_or_else(|| Chapter::new(experiment), |at| ran.swap_remove(at));
-        chapter.add_earlier(directory).map_err(of_lab)?;
-        chapters.push(chapter);
+    if let Some(directory) = &arguments.report {
+        report::write_volume(chapters, all, &origin, directory).map_err(of_lab)?;
+        if !global.quiet {
+            note(&format!("the report is {}", directory.join("index.html").display()));
+        }
     }
-    chapters.retain(|chapter| !chapter.is_empty());
-    Ok(chapters)
+    result
 }
 
 /// The named experiments, or all.

@@ -29,7 +29,7 @@ impl Target {
         let mut setting = TargetRate::new(Rate::from_bits_per_second(self.bits_per_second));
         setting.algorithm = if self.is_advanced { RateAlgorithm::Advanced } else { RateAlgorithm::Basic };
         setting.interval = self.interval;
-        setting.most_window = self.buffer.map(ByteCount);
+        setting.most_receive_window = self.buffer.map(ByteCount);
         setting.connections = connections.unwrap_or(setting.connections);
         setting.validate().map(|()| setting)
     }

@@ -44,6 +44,16 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     ],
     claims: &[
         Claim {
+            what: "AMS over TCP in relation to one path against the document",
+            quantity: Quantity::Ratio(
+                &Quantity::Relative(&Quantity::Ours(AMS, Measure::Goodput)),
+                &Quantity::Document(0),
+            ),
+            bound: Bound::AtLeast(0.95),
+            unit: Unit::Share,
+            applies: everywhere,
+        },
+        Claim {
             what: "manyway in relation to one path against the document",
             quantity: Quantity::Ratio(&Quantity::Relative(&OURS), &Quantity::Document(0)),
             bound: Bound::AtLeast(0.95),

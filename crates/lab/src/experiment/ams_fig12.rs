@@ -68,6 +68,20 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
             applies: has_a_choice,
         },
         Claim {
+            what: "AMS over TCP, with the headers of TCP",
+            quantity: goodput(AMS),
+            bound: Bound::AtLeast(0.9 * 2.0 * CONTENT),
+            unit: Unit::Megabits,
+            applies: has_a_choice,
+        },
+        Claim {
+            what: "and A-C carries hardly anything of it, Mbit/s",
+            quantity: Quantity::Ours(AMS, Measure::Route(0)),
+            bound: Bound::AtMost(0.1),
+            unit: Unit::Megabits,
+            applies: has_a_choice,
+        },
+        Claim {
             what: "it begins on A-C, which carries its rate, Mbit/s",
             quantity: route(0),
             bound: Bound::AtLeast(0.95 * 0.25),

@@ -10,7 +10,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     found: "146 µs to send a SYN, minor memory for each pair at the client and an entry of the SYN cache at the server",
     chosen: "from the first packet until all paths carry data: the handshake, the checks of every pair and the paths that are \
              chosen, over UDP, and over TCP by one SYN for each pair; links of 10 Mbit/s, whose delay is 10 ms for the pairs that are to be chosen and 20 ms for the \
-             others; memory is that of the measurements of pairs at the client; a server keeps nothing for a pair without a path",
+             others; memory is that of the measurements of pairs at the client over UDP, in virtual time; a server keeps nothing for a pair without a path",
     values: &["addresses", "of the server"],
     rows: || SIZES.map(|(here, there)| Row::new([here, there], []).quick()).to_vec(),
     template,
@@ -34,6 +34,13 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
         Claim {
             what: "all paths are set up within",
             quantity: TIME,
+            bound: Bound::AtMost(1.0),
+            unit: Unit::Seconds,
+            applies: everywhere,
+        },
+        Claim {
+            what: "and of AMS over TCP",
+            quantity: over_tcp(Measure::SetUpTime),
             bound: Bound::AtMost(1.0),
             unit: Unit::Seconds,
             applies: everywhere,

@@ -12,7 +12,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
              the network deals out to the two links, 4 to 1; the slower link has a round trip of 1 ms as the \
              faster one, or of 200 ms beside 20; otherwise links as in goff-fig4; today's TCP bears reordering that the document's \
              did not: TCP as of 2002 knows losses by three repeated acknowledgements alone (on sockets the kernel's Reno without SACK, \
-             RACK, F-RTO and time stamps), below the records of manyway",
+             RACK, tail loss probes, F-RTO and time stamps), below the records of manyway",
     values: &["RTT of the slower, ms", "striped", "total Mbit/s"],
     rows,
     template,

@@ -28,7 +28,7 @@ pub use matrix::matrix;
 pub use origin::Origin;
 pub(crate) use table::remarks;
 pub use table::table;
-pub use volume::{Chapter, HEADS, World, verdicts, write_page, write_parts};
+pub use volume::{Chapter, HEADS, World, verdicts, write_volume};
 
 use crate::campaign::Results;
 use crate::error::LabError;

@@ -4,6 +4,7 @@
 //! part of the page and no other.
 
 use std::fmt::Write as _;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -14,7 +15,7 @@ use super::html::{self, draw_into, escape, grid, list};
 use super::lead::Picture;
 use super::table::Grid;
 use super::{Origin, doing, prepare};
-use crate::campaign::{Machine, Results};
+use crate::campaign::{End, Machine, Results};
 use crate::error::LabError;
 use crate::experiment::{Experiment, Findings, report};
 
@@ -33,8 +34,10 @@ pub struct Chapter {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Part {
     world: World,
-    command: String,
-    date: String,
+    /// The command, its date, version and kernel.
+    origin: String,
+    /// Whether the experiment came to its end.
+    is_complete: bool,
     /// Whether its claims hold; `None` if nothing was measured.
     holds: Option<bool>,
     text: String,
@@ -80,16 +83,6 @@ impl Chapter {
         Self { name, title, source, found, chosen, parts: Vec::new() }
     }
 
-    /// The name of the experiment.
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Whether it has no results.
-    pub fn is_empty(&self) -> bool {
-        self.parts.is_empty()
-    }
-
     /// Adds results; returns whether the claims hold.
     ///
     /// # Errors
@@ -112,8 +105,14 @@ impl Chapter {
         let holds = findings.hold();
         self.parts.push(Part {
             world,
-            command: origin.command_line(),
-            date: origin.date.clone(),
+            origin: format!(
+                "{}, {}, manyway {}, {}",
+                origin.command_line(),
+                origin.date,
+                origin.version,
+                Machine::look().kernel
+            ),
+            is_complete: matches!(findings.results.end, End::Complete | End::OutOfTime),
             holds,
             text: report::result(findings),
             pictures,
@@ -122,32 +121,43 @@ impl Chapter {
         Ok(holds)
     }
 
-    /// Adds what an earlier command left in the directory, of each world in which the experiment did not run now.
-    ///
-    /// # Errors
-    /// [`LabError::Io`] if a file is there and cannot be read.
-    pub fn add_earlier(&mut self, directory: &Path) -> Result<(), LabError> {
-        for world in World::ALL {
-            let path = self.place(directory, world);
-            if self.parts.iter().any(|part| part.world == world) || !path.exists() {
+    /// Writes each part into `parts`, and its figures into `figures`. One that was interrupted leaves an earlier one there.
+    fn write(&mut self, directory: &Path) -> Result<(), LabError> {
+        let save = |path: PathBuf, text: &str| doing(&path, fs::write(&path, text));
+        let parts: Vec<Part> = self.parts.drain(..).collect();
+        for part in parts {
+            let path = self.part_file(directory, part.world);
+            if !part.is_complete && path.exists() {
                 continue;
             }
-            let read =
-                fs::read(&path).and_then(|bytes| serde_json::from_slice(&bytes).map_err(io::Error::from));
-            let doing = || {
-                format!(
-                    "reading {}, which an experiment left; remove it if another version did",
-                    path.display()
-                )
-            };
-            self.parts.push(read.map_err(|error| LabError::Io { doing: doing(), error })?);
+            let text = doing(&path, serde_json::to_string(&part).map_err(io::Error::from))?;
+            save(path, &text)?;
+            for picture in &part.pictures {
+                save(directory.join("figures").join(format!("{}.svg", picture.file)), &picture.svg)?;
+            }
         }
-        self.parts.sort_by_key(|part| part.world == World::Sockets);
+        Ok(())
+    }
+
+    /// Reads the parts that are there.
+    fn read(&mut self, directory: &Path) -> Result<(), LabError> {
+        for world in World::ALL {
+            let path = self.part_file(directory, world);
+            let part = match fs::read(&path) {
+                Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::from),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => Err(error),
+            };
+            let path = path.display();
+            let doing =
+                || format!("reading {path}, which an experiment left; remove it if another version did");
+            self.parts.push(part.map_err(|error| LabError::Io { doing: doing(), error })?);
+        }
         Ok(())
     }
 
     /// The file of a part.
-    fn place(&self, directory: &Path, world: World) -> PathBuf {
+    fn part_file(&self, directory: &Path, world: World) -> PathBuf {
         directory.join(PARTS).join(format!("{}-{}.json", world.prefix(), self.name))
     }
 
@@ -184,36 +194,40 @@ pub const HEADS: [&str; 4] = ["experiment", "document", "in virtual time", "on s
 /// The directory of the parts within that of the page.
 const PARTS: &str = "parts";
 
-/// Writes what the chapters have into a directory, which is created if necessary: each part into `parts`, and its figures into
-/// `figures`. Other programs may write parts of other experiments there at the same time.
+/// Writes the parts of these experiments into a directory, which is created if necessary, each figure as a file in `figures`,
+/// and the page `index.html` of all experiments that have a part there. Other programs may do so at the same time: each
+/// waits for the other.
 ///
 /// # Errors
-/// [`LabError::Io`] if that cannot be written.
-pub fn write_parts(chapters: &[Chapter], directory: &Path) -> Result<(), LabError> {
+/// [`LabError::Io`] if that cannot be written, or a part of another experiment not be read.
+pub fn write_volume(
+    chapters: Vec<Chapter>,
+    all: &[&'static Experiment],
+    origin: &Origin,
+    directory: &Path,
+) -> Result<(), LabError> {
     prepare(directory)?;
-    let save = |path: PathBuf, text: &str| doing(&path, fs::write(&path, text));
     let parts = directory.join(PARTS);
     doing(&parts, fs::create_dir_all(&parts))?;
-    for chapter in chapters {
-        for part in &chapter.parts {
-            let path = chapter.place(directory, part.world);
-            let text = doing(&path, serde_json::to_string(part).map_err(io::Error::from))?;
-            save(path, &text)?;
-            for picture in &part.pictures {
-                save(directory.join("figures").join(format!("{}.svg", picture.file)), &picture.svg)?;
-            }
-        }
+    let _lock = doing(&parts, lock(&parts))?;
+    for mut chapter in chapters {
+        chapter.write(directory)?;
     }
-    Ok(())
+    let mut chapters: Vec<Chapter> = all.iter().map(|experiment| Chapter::new(experiment)).collect();
+    for chapter in &mut chapters {
+        chapter.read(directory)?;
+    }
+    chapters.retain(|chapter| !chapter.parts.is_empty());
+    let path = directory.join("index.html");
+    doing(&path, fs::write(&path, page(&chapters, origin)))
 }
 
-/// Writes the page `index.html` of all chapters into a directory, which exists.
-///
-/// # Errors
-/// [`LabError::Io`] if that cannot be written.
-pub fn write_page(chapters: &[Chapter], origin: &Origin, directory: &Path) -> Result<(), LabError> {
-    let path = directory.join("index.html");
-    doing(&path, fs::write(&path, page(chapters, origin)))
+/// Waits until no other program writes there, and keeps others waiting until it is dropped.
+fn lock(directory: &Path) -> io::Result<File> {
+    let file = File::create(directory.join("lock"))?;
+    #[cfg(unix)]
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
+    Ok(file)
 }
 
 fn page(chapters: &[Chapter], origin: &Origin) -> String {
@@ -221,12 +235,7 @@ fn page(chapters: &[Chapter], origin: &Origin) -> String {
     let machine = Machine::look();
     list(
         &mut page,
-        &[
-            ("Version", format!("manyway {}", origin.version)),
-            ("Date", origin.date.clone()),
-            ("Kernel", machine.kernel),
-            ("Processor", format!("{} × {}", machine.cores, machine.cpu)),
-        ],
+        &[("Date", origin.date.clone()), ("Processor", format!("{} × {}", machine.cores, machine.cpu))],
     );
     let columns = HEADS.map(|head| (head, Align::Left)).to_vec();
     let rows = verdicts(chapters).into_iter().map(|row| row.to_vec()).collect();
@@ -252,12 +261,12 @@ fn panel(page: &mut String, chapter: &Chapter) {
     page.push_str("</div>\n</div>\n");
     for part in &chapter.parts {
         let (world, text) = (part.world.name(), escape(&part.text));
-        let how = escape(&format!("{}, {}", part.command, part.date));
+        let how = escape(&part.origin);
         let _ = writeln!(page, "<h3>Numbers {world}</h3>\n<p><code>{how}</code></p>\n<pre>{text}</pre>");
     }
-    page.push_str("<h3>Settings</h3>\n");
-    let _ = writeln!(page, "<p>{}</p>", escape(chapter.chosen));
-    if let Some(part) = chapter.parts.first() {
+    let _ = writeln!(page, "<h3>Settings</h3>\n<p>{}</p>", escape(chapter.chosen));
+    for part in &chapter.parts {
+        let _ = writeln!(page, "<p>{}:</p>", part.world.name());
         list(page, &part.settings);
     }
     page.push_str("</section>\n");

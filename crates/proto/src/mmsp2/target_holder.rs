@@ -149,7 +149,7 @@ impl Holder<'_> {
         held.carriers.clear();
         let of_segment = held.controller.rate_of_segment((mean_rtt(engine), shortest_rtt(engine)), segment);
         for (id, segments) in held.controller.windows() {
-            let window = (segment * segments).min(held.controller.most_window());
+            let window = (segment * segments).min(held.controller.most_receive_window());
             let rate = of_segment.map(|rate| rate.scaled(segments, 1));
             let is_datagram = engine.paths.get(id).is_some_and(Path::is_datagram);
             self.control

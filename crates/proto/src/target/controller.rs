@@ -2,10 +2,11 @@
 //!
 //! * The mean begins at the target: without congestion the first windows are right, and the first samples, which a slow
 //!   start lowers, do not inflate them.
-//! * "Increases by one" is meant in whole steps from 1. Against the ratio of the last interval a slow rise would never
-//!   count, and against that at the last change of the number of connections a fast one would pass the congestion factor
-//!   before there are enough.
-//! * A connection ends four intervals after the last change at the earliest, so that this shows its effect first.
+//! * "Increases by one" is meant in whole steps: n connections are right for a congestion ratio of n. Against the ratio of
+//!   the last interval a slow rise would never count, and against that at the last change of the number a fast one would
+//!   pass the congestion factor before there are enough.
+//! * Four intervals lie between any change of the number and the end of a connection, and between such an end and the next
+//!   beginning, so that each shows its effect first.
 //! * An interval without any data changes neither the mean nor the windows.
 //! * Windows are counted in segments and never below one: TCP stalls below that.
 
@@ -23,7 +24,7 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 const MOST_INTERVAL: Duration = Duration::from_secs(5);
 /// Up to this congestion ratio there is no congestion: 1, and the rest of whole segments. In percent.
 const UNCONGESTED: u64 = 125;
-/// Least intervals between a change of the number of connections and the end of one.
+/// Least intervals between two changes of the number of connections, unless both are beginnings.
 const REST: u32 = 4;
 
 /// Holds a target: a window for each path, and the number of connections.
@@ -34,9 +35,10 @@ pub(crate) struct RateController {
     windows: BTreeMap<PathId, u64>,
     mean: Rate,
     connections: u8,
-    /// The last step of the congestion ratio, in percent, by which a connection began.
-    step: u64,
-    rest: u32,
+    /// Intervals until a connection may begin.
+    no_more_for: u32,
+    /// Intervals until one may end.
+    no_fewer_for: u32,
     began_at: Instant,
     interval: Duration,
 }
@@ -67,8 +69,8 @@ impl RateController {
             windows: BTreeMap::new(),
             mean: target.rate,
             connections,
-            step: 100,
-            rest: 0,
+            no_more_for: 0,
+            no_fewer_for: 0,
             began_at: now,
             interval: interval(&target, rtt),
         }
@@ -89,9 +91,9 @@ impl RateController {
         self.windows.iter().map(|(path, window)| (*path, *window))
     }
 
-    /// The largest window of a path.
-    pub(crate) fn most_window(&self) -> ByteCount {
-        self.target.most_window.unwrap_or(ByteCount::MAX)
+    /// The largest window that a path gets.
+    pub(crate) fn most_receive_window(&self) -> ByteCount {
+        self.target.most_receive_window.unwrap_or(ByteCount::MAX)
     }
 
     /// Changes the target. The windows change in proportion, and the mean begins at the new target.
@@ -202,26 +204,22 @@ impl RateController {
 
     /// MultiTCP, section 6.5.
     fn review_connections(&mut self, sample: &Sample<'_>, nominal: ByteCount) {
-        self.rest = self.rest.saturating_sub(1);
+        self.no_more_for = self.no_more_for.saturating_sub(1);
+        self.no_fewer_for = self.no_fewer_for.saturating_sub(1);
         let ratio = self.ratio(sample.segment, nominal);
+        let steps = u64::from(self.connections) * 100;
         let severe = u64::from(self.target.congestion) * 100;
         let is_silent = sample.silent_for > sample.rtt * u32::from(self.target.silence);
-        let more =
-            || ratio >= self.step.saturating_add(100) && ratio < severe && self.mean < self.target.rate;
-        let may_fall = self.rest == 0 && self.connections > 1;
-        let is_free = ratio.saturating_add(100) <= self.step || ratio <= UNCONGESTED;
-        let fewer = || is_free && self.mean > self.target.rate;
-        let is_severe = || ratio >= severe && is_silent;
-        if may_fall && (fewer() || is_severe()) {
+        let is_free = ratio.saturating_add(100) <= steps || ratio <= UNCONGESTED;
+        let fewer = (is_free && self.mean > self.target.rate) || (ratio >= severe && is_silent);
+        let more = ratio >= steps + 100 && ratio < severe && self.mean < self.target.rate;
+        if fewer && self.connections > 1 && self.no_fewer_for == 0 {
             self.connections -= 1;
-            self.step = self.step.saturating_sub(100).max(100);
-        } else if self.connections < self.target.connections && more() {
+            (self.no_more_for, self.no_fewer_for) = (REST, REST);
+        } else if more && self.connections < self.target.connections && self.no_more_for == 0 {
             self.connections += 1;
-            self.step = self.step.saturating_add(100);
-        } else {
-            return;
+            self.no_fewer_for = REST;
         }
-        self.rest = REST;
     }
 
     fn sum(&self) -> u64 {

@@ -41,7 +41,7 @@ pub struct TargetRate {
     /// Whether the number of TCP connections varies. Default [`RateAlgorithm::Basic`].
     pub algorithm: RateAlgorithm,
     /// TCP connections on each interface that uses TCP: their number with [`RateAlgorithm::Basic`], the largest one with
-    /// [`RateAlgorithm::Advanced`]. 1 to 16, default 5. Without effect on paths over UDP.
+    /// [`RateAlgorithm::Advanced`], of which the congestion factor lets one less than itself begin. 1 to 16, default 5. Without effect on paths over UDP.
     pub connections: u8,
     /// Time between two adjustments, δ. Default `None`: eight round trips, from 100 ms to 5 s.
     pub interval: Option<Duration>,
@@ -55,7 +55,7 @@ pub struct TargetRate {
     pub silence: u8,
     /// No path gets a larger window than this, whatever the algorithm chose for it, as if the socket buffers of the system
     /// had this size. At least 1000 bytes. Default `None`: 16 MiB over TCP, and no bound over UDP.
-    pub most_window: Option<ByteCount>,
+    pub most_receive_window: Option<ByteCount>,
 }
 
 /// How the number of TCP connections is chosen.
@@ -109,7 +109,7 @@ impl TargetRate {
             spike: 6,
             congestion: 5,
             silence: 3,
-            most_window: None,
+            most_receive_window: None,
         }
     }
 
@@ -136,7 +136,7 @@ impl TargetRate {
         check(self.smoothing <= 99, "smoothing", "must be 0 to 99 percent")?;
         check(self.spike >= 2, "spike", "must be at least 2")?;
         check(self.congestion >= 2, "congestion", "must be at least 2")?;
-        let window_holds = self.most_window.is_none_or(|window| window >= ByteCount(1000));
-        check(window_holds, "most_window", "must be at least 1000 bytes")
+        let is_wide = self.most_receive_window.is_none_or(|window| window >= ByteCount(1000));
+        check(is_wide, "most_receive_window", "must be at least 1000 bytes")
     }
 }

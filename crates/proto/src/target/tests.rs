@@ -195,7 +195,7 @@ fn a_target_out_of_range_names_its_field() {
     assert_eq!(with(|target| target.smoothing = 100), Err("smoothing"));
     assert_eq!(with(|target| target.spike = 1), Err("spike"));
     assert_eq!(with(|target| target.congestion = 1), Err("congestion"));
-    assert_eq!(with(|target| target.most_window = Some(ByteCount(999))), Err("most_window"));
+    assert_eq!(with(|target| target.most_receive_window = Some(ByteCount(999))), Err("most_receive_window"));
 }
 
 proptest! {

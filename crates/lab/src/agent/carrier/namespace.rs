@@ -20,7 +20,7 @@ const TCP_2002: [(&str, &str); 8] = [
 ///
 /// # Errors
 /// The system refuses a setting.
-pub(super) fn go_back_to_2002() -> Result<(), String> {
+pub(super) fn set_tcp_of_2002() -> Result<(), String> {
     TCP_2002.into_iter().try_for_each(|(setting, value)| set(setting, value))
 }
 

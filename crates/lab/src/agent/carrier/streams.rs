@@ -67,7 +67,7 @@ impl Streams {
         let own_congestion = spec.congestion.clone().filter(|_| !of_tcp);
         options.carriers.congestion = spec.congestion.clone().filter(|_| of_tcp);
         if let Some(name) = options.carriers.congestion.as_mut().filter(|name| *name == RENO_2002) {
-            namespace::go_back_to_2002()?;
+            namespace::set_tcp_of_2002()?;
             "reno".clone_into(name);
         }
         let config = &mut options.connection;
