@@ -70,13 +70,16 @@ fn a_burst_of_datagrams_finds_room_in_a_forward() {
     let port = line(&running, "127.0.0.1:").split_once(' ').unwrap().0.to_owned();
     let socket = program();
     assert_eq!(ask(&socket, &port, b"first"), b"FIRST");
-    let mut arrived = || {
-        (0..200).for_each(|_| drop(socket.send_to(b"burst", &port).unwrap()));
+    let arrived = || {
+        for _ in 0..200 {
+            socket.send_to(b"burst", &port).unwrap();
+        }
         std::iter::from_fn(|| socket.recv_from(&mut [0; 100]).ok()).count()
     };
-    // A busy machine loses some; without room each burst does.
+    // A busy machine loses some of few bursts; without room nearly every burst does.
     let bursts: Vec<usize> = (0..5).map(|_| arrived()).collect();
-    assert!(bursts.contains(&200), "{bursts:?} of 200");
+    let whole = bursts.iter().filter(|arrived| **arrived == 200).count();
+    assert!(whole >= 3, "{bursts:?} of 200");
 }
 
 #[test]
