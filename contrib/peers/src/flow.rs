@@ -10,6 +10,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
 use serde::{Deserialize, Serialize};
 
+use crate::order::Packets;
+
 pub type Failure = Box<dyn Error>;
 
 /// A self-signed certificate and its key, in PEM.
@@ -58,6 +60,15 @@ pub struct Received {
     seconds: f64,
     /// Processor time of the process, user and system, from the connection to the last byte.
     cpu: f64,
+}
+
+/// The last line of a client of a server.
+#[derive(Debug, Serialize)]
+pub struct Fetched {
+    #[serde(flatten)]
+    pub received: Received,
+    #[serde(flatten)]
+    pub packets: Packets,
 }
 
 /// The last line of a sender.

@@ -6,6 +6,7 @@
 
 mod flow;
 mod network;
+mod order;
 mod quinn;
 mod s2n_quic;
 

@@ -19,9 +19,11 @@ use tokio::runtime::Builder;
 use tokio::time::timeout;
 
 use crate::flow::{
-    Announcement, Arrivals, CONFIRMATION, Departures, Failure, Identity, NAME, Received, Sent, Served,
+    Announcement, Arrivals, CONFIRMATION, Departures, Failure, Fetched, Identity, NAME, Received, Sent,
+    Served,
 };
 use crate::network::{IDLE, LARGE_WINDOW, WINDOW, any_socket, payload, socket};
+use crate::order::Order;
 
 pub fn receive(address: SocketAddr, identity: &Identity) -> Result<Received, Failure> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -67,13 +69,15 @@ pub fn serve(address: SocketAddr, identity: &Identity, duration: Duration) -> Re
 }
 
 /// Fetches what [`serve`] sends for the time that it announces, at another address if something in between has its own.
-pub fn fetch(from: &Announcement, at: Option<SocketAddr>) -> Result<Received, Failure> {
+pub fn fetch(from: &Announcement, at: Option<SocketAddr>) -> Result<Fetched, Failure> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let duration = Duration::try_from_secs_f64(from.seconds.ok_or("this is no line of `serve`")?)?;
         let address = at.unwrap_or(from.address);
         let endpoint = endpoint(any_socket(address)?, None)?;
-        let config = client(from, transport_over_links()?)?;
+        let (order, mut transport) = (Order::default(), transport_over_links()?);
+        transport.qlog_stream(order.log());
+        let config = client(from, transport.into())?;
         let connection = endpoint.connect_with(config, address, NAME)?.await?;
         let mut stream = connection.accept_uni().await?;
         let mut arrivals = Arrivals::begin();
@@ -88,10 +92,10 @@ pub fn fetch(from: &Announcement, at: Option<SocketAddr>) -> Result<Received, Fa
             ended?;
             return Err("the server has ended the stream".into());
         }
-        let report = arrivals.report();
+        let fetched = Fetched { received: arrivals.report(), packets: order.packets() };
         connection.close(0u32.into(), &[]);
         endpoint.wait_idle().await;
-        Ok(report)
+        Ok(fetched)
     })
 }
 
@@ -104,7 +108,11 @@ fn server(address: SocketAddr, identity: &Identity, serves: Option<Duration>) ->
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)?;
     let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-    config.transport_config(if serves.is_some() { transport_over_links()? } else { transport(address)? });
+    config.transport_config(if serves.is_some() {
+        transport_over_links()?.into()
+    } else {
+        transport(address)?
+    });
     let endpoint = endpoint(socket(address)?, Some(config))?;
     Announcement::make(endpoint.local_addr()?, identity, serves)?;
     Ok(endpoint)
@@ -179,14 +187,14 @@ fn transport(address: SocketAddr) -> Result<Arc<TransportConfig>, Failure> {
 }
 
 /// The defaults, with more room than any of the links has in flight.
-fn transport_over_links() -> Result<Arc<TransportConfig>, Failure> {
+fn transport_over_links() -> Result<TransportConfig, Failure> {
     let mut transport = TransportConfig::default();
     transport
         .stream_receive_window(LARGE_WINDOW.into())
         .receive_window(LARGE_WINDOW.into())
         .send_window(LARGE_WINDOW.into())
         .max_idle_timeout(Some(IDLE.try_into()?));
-    Ok(Arc::new(transport))
+    Ok(transport)
 }
 
 /// Most chunks of one read.

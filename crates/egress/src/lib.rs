@@ -15,6 +15,7 @@
 mod allowance;
 mod answer;
 mod bucket;
+mod buffer;
 mod classed;
 mod client;
 mod codec;
@@ -36,6 +37,7 @@ mod treatment;
 mod wire;
 
 pub use answer::{Reason, Refusal};
+pub use buffer::enlarge_receive_buffer;
 pub use classed::ClassedSend;
 pub use client::{Opened, check, connect, connect_as};
 pub use codec::CodecError;

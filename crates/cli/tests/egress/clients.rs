@@ -1,4 +1,4 @@
-//! curl, ssh and git from a client's host to the server's, over two links of which one becomes a black hole in the
+//! curl, ssh, git and rsync from a client's host to the server's, over two links of which one becomes a black hole in the
 //! middle.
 
 use std::io::Read as _;
@@ -158,6 +158,28 @@ impl Scene {
         assert_same_content(&self.lab.here().join("clone/blob"), &repository.join("blob"));
     }
 
+    /// rsync copies a directory from `host`, and a change of it back.
+    fn rsync(&self, options: &[String], host: &str, port: u16) {
+        let there = self.place().join("directory");
+        std::fs::create_dir(&there).unwrap();
+        make_file(&there.join("large"), SIZE);
+        make_file(&there.join("small"), 1000);
+        let remote = format!("root@{host}:{}/", there.display());
+        let ssh = format!("ssh -p {port}{}", options.iter().map(|it| quoted(it)).collect::<String>());
+        let rsync = |paths: [&str; 2]| {
+            let mut command = self.client("rsync");
+            command.args(["-a", "--checksum", "-e", &ssh]).args(paths);
+            command
+        };
+        let here = self.lab.here().join("directory");
+        self.download(rsync([&remote, "directory/"]));
+        assert_same_content(&here.join("large"), &there.join("large"));
+        make_file(&here.join("small"), 2000);
+        let sent = rsync(["directory/", &remote]).output().unwrap();
+        assert!(sent.status.success(), "{sent:?}");
+        assert_same_content(&here.join("small"), &there.join("small"));
+    }
+
     fn start_verb(&self, arguments: &[&str], sign: &str) -> Running {
         let running = self.lab.start_client(arguments);
         running.wait_until(sign, || running.printed().contains(sign));
@@ -184,6 +206,16 @@ fn ssh_and_git_and_a_request_go_through_pipe_while_a_link_is_cut() {
     let options = ssh_options(scene.place(), Some(&format!("{MANYWAY} pipe {ticket}")));
     scene.ssh(&options, HOST, SSH);
     scene.git(&options, HOST, SSH);
+}
+
+#[test]
+fn rsync_goes_through_pipe_while_a_link_is_cut() {
+    if !have(&[("rsync", "--version")]) {
+        return;
+    }
+    let Some(scene) = Scene::start() else { return };
+    let pipe = format!("{MANYWAY} pipe {}", scene.server.ticket);
+    scene.rsync(&ssh_options(scene.place(), Some(&pipe)), HOST, SSH);
 }
 
 #[test]

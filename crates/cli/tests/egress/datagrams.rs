@@ -62,6 +62,27 @@ fn a_forward_of_udp_answers_each_program_from_the_port_it_sent_to() {
 }
 
 #[test]
+fn a_burst_of_datagrams_finds_room_in_a_forward() {
+    let place = Place::new();
+    let server = place.serve(&OUT);
+    let rule = format!("127.0.0.1:0:{}/udp", shouter());
+    let running = place.start(&["forward", &server.ticket, "-L", &rule]);
+    let port = line(&running, "127.0.0.1:").split_once(' ').unwrap().0.to_owned();
+    let socket = program();
+    assert_eq!(ask(&socket, &port, b"first"), b"FIRST");
+    let arrived = || {
+        for _ in 0..200 {
+            socket.send_to(b"burst", &port).unwrap();
+        }
+        std::iter::from_fn(|| socket.recv_from(&mut [0; 100]).ok()).count()
+    };
+    // A busy machine loses some of few bursts; without room nearly every burst does.
+    let bursts: Vec<usize> = (0..5).map(|_| arrived()).collect();
+    let whole = bursts.iter().filter(|arrived| **arrived == 200).count();
+    assert!(whole >= 3, "{bursts:?} of 200");
+}
+
+#[test]
 fn a_server_listens_for_datagrams_with_the_right_to_and_keeps_its_peers_apart() {
     let place = Place::new();
     let free = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -2,14 +2,17 @@
 //! hole.
 
 use std::io::Write as _;
+use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::hosts::{HOST, WEB, serve_web, tell, web_hash};
-use crate::common::lab::{Family, Hole, Lab, Namespace};
-use crate::common::program::{Running, Server, have, wait_until};
+use manyway_sim::skipped::skip_optional;
 
-/// Two links, and a port of this machine that is forwarded to the same one of the server's host.
+use super::hosts::{HOST, LONG, WEB, serve_web, tell, web_hash};
+use crate::common::lab::{Family, Hole, Lab, Namespace};
+use crate::common::program::{MANYWAY, Running, Server, have, wait_until};
+
+/// Two links, and ports of this machine that are forwarded to the same ones of the server's host.
 struct Scene {
     lab: Lab,
     _server: Server,
@@ -17,15 +20,19 @@ struct Scene {
 }
 
 impl Scene {
-    fn start(port: u16) -> Option<Self> {
+    /// With these rules in the settings of the client.
+    fn start(ports: &[u16], rules: &str) -> Option<Self> {
         let lab = Lab::start(2, Family::V4)?;
         lab.limit(1, 20);
         lab.limit(2, 20);
         serve_web(&lab);
         let server = lab.serve(&["--egress", "--allow", HOST]);
-        let rule = format!("{port}:{HOST}:{port}/udp");
-        let forward = lab.start_client(&["forward", &server.ticket, "-L", &rule]);
-        forward.wait_until("its port", || forward.printed().contains("/udp"));
+        std::fs::write(lab.here().join("config.toml"), rules).unwrap();
+        let mut forward = lab.client.command(MANYWAY);
+        forward.env("MANYWAY_HOME", lab.here()).args(["forward", &server.ticket]);
+        forward.args(ports.iter().flat_map(|port| ["-L".to_owned(), format!("{port}:{HOST}:{port}/udp")]));
+        let forward = Running::start(forward);
+        forward.wait_until("its ports", || forward.printed().contains("/udp"));
         Some(Self { lab, _server: server, _forward: forward })
     }
 }
@@ -68,7 +75,7 @@ fn film(scene: &Scene) -> (Vec<u8>, Vec<u8>) {
 
 #[test]
 fn srt_goes_on_while_a_link_becomes_a_black_hole() {
-    let Some(scene) = Scene::start(9000) else { return };
+    let Some(scene) = Scene::start(&[9000], "") else { return };
     if !have(&[("srt-live-transmit", "-version"), ("ss", "-V")]) {
         return;
     }
@@ -77,6 +84,52 @@ fn srt_goes_on_while_a_link_becomes_a_black_hole() {
     tell(&format!("{lost} of {} bytes came too late", sent.len()));
     // The link fails in the middle: more than half of the second half arrives, however busy the machine is.
     assert!(lost < sent.len() / 4, "{lost}");
+}
+
+/// The sequence numbers of the packets of RTP (RFC 3550) that arrive, until none comes for a second.
+fn sequence(socket: &UdpSocket) -> Vec<u16> {
+    let (mut numbers, mut packet) = (Vec::new(), [0; 2048]);
+    socket.set_read_timeout(Some(LONG)).unwrap();
+    while let Ok(length) = socket.recv(&mut packet) {
+        assert!(length > 12 && packet[0] >> 6 == 2, "no RTP: {:?}", &packet[..length]);
+        numbers.push(u16::from_be_bytes([packet[2], packet[3]]));
+        socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    }
+    numbers
+}
+
+#[test]
+fn rtp_of_ffmpeg_goes_on_in_order_while_a_link_becomes_a_black_hole() {
+    if let Err(error) = Command::new("ffmpeg").arg("-version").output() {
+        return skip_optional(format!("ffmpeg: {error}"));
+    }
+    let rule =
+        "[[rule]]\nproto = \"udp\"\nport = \"5004-5005\"\nclass = \"deadline\"\nlifetime = \"150ms\"\n";
+    let Some(scene) = Scene::start(&[5004, 5005], rule) else { return };
+    let studio = scene.lab.server.inside(|| UdpSocket::bind((HOST, 5004)).unwrap());
+    let mut camera = scene.lab.client.command("ffmpeg");
+    camera.args(["-v", "error", "-re", "-f", "lavfi", "-i", "testsrc2=s=640x360:r=25", "-t", "4"]);
+    camera.args(["-c:v", "mpeg4", "-b:v", "4M", "-minrate", "4M", "-maxrate", "4M", "-bufsize", "1M"]);
+    let camera = Running::start({
+        camera.args(["-f", "rtp", "rtp://127.0.0.1:5004?localrtpport=6004"]);
+        camera
+    });
+    let numbers = std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| sequence(&studio));
+        std::thread::sleep(Duration::from_secs(2));
+        scene.lab.black_hole(1, Hole::Both);
+        receiver.join().unwrap()
+    });
+    camera.end().expect(0);
+    let first = numbers.first().copied().unwrap();
+    let places: Vec<u16> = numbers.iter().map(|number| number.wrapping_sub(first)).collect();
+    let overtaken = places.windows(2).filter(|pair| pair[0] > pair[1]).count();
+    let sent = usize::from(*places.iter().max().unwrap()) + 1;
+    let lost = sent.saturating_sub(places.len());
+    tell(&format!("{lost} of {sent} packets lost, {overtaken} overtaken"));
+    assert!(sent > 500, "{sent}");
+    // The link fails in the middle: more than half of the second half arrives, however busy the machine is.
+    assert!(lost < sent / 4 && overtaken < sent / 50, "{lost} of {sent} lost, {overtaken} overtaken");
 }
 
 /// A private key, and the public one.
@@ -108,7 +161,7 @@ fn vpn(lab: &Lab, host: &Namespace, (name, number): (&str, u8), settings: &str) 
 
 #[test]
 fn a_vpn_by_wireguard_goes_over_a_forward_while_a_link_becomes_a_black_hole() {
-    let Some(scene) = Scene::start(51_820) else { return };
+    let Some(scene) = Scene::start(&[51_820], "") else { return };
     if !have(&[("wireguard-go", "--version"), ("wg", "--version"), ("curl", "-V")]) {
         return;
     }

@@ -19,6 +19,7 @@ use super::shared::{Shared, refuse};
 use super::sockets::take;
 use crate::answer::{Answer, Reason, Refusal};
 use crate::bucket::Bucket;
+use crate::buffer::enlarge_receive_buffer;
 use crate::early::keep;
 use crate::error::EgressError;
 use crate::flow::{FlowReceiver, FlowSender, flow};
@@ -34,7 +35,10 @@ pub(super) async fn listen_datagrams<S: Session>(
     (mut sender, mut receiver): (FlowSender, FlowReceiver),
 ) -> Result<Volume, EgressError> {
     let place = || shared.place_of_flow(client.quota);
-    let receiving = |socket: Socket| UdpSocket::from_std(socket.into());
+    let receiving = |socket: Socket| {
+        enlarge_receive_buffer(&socket);
+        UdpSocket::from_std(socket.into())
+    };
     let (socket, _places) = match open(client, (listening.address, Type::DGRAM), place, receiving) {
         Ok(opened) => opened,
         Err(refusal) => return Err(refuse(&mut sender, refusal.into()).await),

@@ -9,6 +9,7 @@ use tokio::net::UdpSocket;
 
 use super::errors::{self, SendError};
 use crate::answer::Reason;
+use crate::buffer::enlarge_receive_buffer;
 use crate::request::FlowKind;
 
 /// The sockets of a flow, made when they are needed.
@@ -139,6 +140,7 @@ fn open(kind: FlowKind, is_v6: bool) -> io::Result<UdpSocket> {
     let socket = Socket::new(domain, Type::DGRAM, Some(protocol))?;
     socket.set_nonblocking(true)?;
     socket.bind(&SocketAddr::new(any, 0).into())?;
+    enlarge_receive_buffer(&socket);
     let socket = UdpSocket::from_std(socket.into())?;
     errors::enable(&socket, is_v6);
     Ok(socket)

@@ -45,5 +45,6 @@ fn a_download_by_quinn_is_carried() {
         assert_eq!(outcome.failure, None, "{name}");
         assert!(outcome.flows[0].arrivals.goodput().bits_per_second() > 5_000_000, "{name}: {outcome:?}");
         assert!((0.0..0.5).contains(&outcome.told["lost"]), "{name}: {:?}", outcome.told);
+        assert!((0.0..0.5).contains(&outcome.told["overtaken"]), "{name}: {:?}", outcome.told);
     }
 }

@@ -12,7 +12,7 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
     chosen: "a stream of quinn for 15 s from the server, with its defaults (CUBIC, a search for the MTU) and windows of 16 MiB; \
              the limit is what it brings over the better link alone in the same run, without Manyway; the loss is that of \
              the first link; lost are packets that quinn's server declared lost, also those that only arrived much later \
-             than others: of reordering it tells nothing else",
+             than others; overtaken those that arrived at its client after one that was sent later",
     values: LINKS,
     rows: || WORLDS.map(|values| Row::new(values, []).quick()).to_vec(),
     template,
@@ -28,11 +28,18 @@ pub(super) static EXPERIMENT: Experiment = Experiment {
         Column { head: "forward", quantity: lost("forward:program=quinn"), unit: Unit::Share },
         Column { head: "run", quantity: lost("run:program=quinn"), unit: Unit::Share },
         Column { head: "tunnel", quantity: lost("tunnel:program=quinn"), unit: Unit::Share },
+        Column { head: "overtaken: better link", quantity: overtaken(DIRECT), unit: Unit::Share },
+        Column { head: "forward", quantity: overtaken("forward:program=quinn"), unit: Unit::Share },
+        Column { head: "run", quantity: overtaken("run:program=quinn"), unit: Unit::Share },
+        Column { head: "tunnel", quantity: overtaken("tunnel:program=quinn"), unit: Unit::Share },
     ],
     claims: &[
         fast("forward of the better link", of_better(&FORWARD)),
         fast("run of the better link", of_better(&RUN)),
         fast("tunnel of the better link", of_better(&TUNNEL)),
+        ordered("overtaken by forward", overtaken("forward:program=quinn")),
+        ordered("overtaken by run", overtaken("run:program=quinn")),
+        ordered("overtaken by tunnel", overtaken("tunnel:program=quinn")),
     ],
     traces: &[],
     curves: None,
@@ -48,10 +55,18 @@ const fn lost(name: &'static str) -> Quantity {
     Quantity::Ours(name, Measure::Told("lost"))
 }
 
+const fn overtaken(name: &'static str) -> Quantity {
+    Quantity::Ours(name, Measure::Told("overtaken"))
+}
+
 const fn of_better(quantity: &'static Quantity) -> Quantity {
     Quantity::Ratio(quantity, &BETTER)
 }
 
 const fn fast(what: &'static str, quantity: Quantity) -> Claim {
     Claim { what, quantity, bound: Bound::AtLeast(0.97), unit: Unit::Share, applies: everywhere }
+}
+
+const fn ordered(what: &'static str, quantity: Quantity) -> Claim {
+    Claim { what, quantity, bound: Bound::AtMost(0.001), unit: Unit::Share, applies: everywhere }
 }

@@ -62,16 +62,12 @@ pub(super) static ONE: Experiment = Experiment {
 
 pub(super) static SEVERAL: Experiment = Experiment {
     name: "programs-flows",
-    title: "1 to 16 downloads over TCP at once by run and tunnel",
+    title: "1 to 16 downloads over TCP at once by run and tunnel, 16 by forward and proxy",
     chosen: "as programs-tcp; all flows together, as a share of what a stream of Manyway brings in the same run; the rates \
              are those of the second half, since the flows do not end together: the sockets of the programs hold \
              megabytes each",
     values: LINKS,
-    rows: || {
-        let row = |values| Row::new(values, []).during("all send", 0.0, 1.0);
-        let [equal, unequal, far, lossy] = WORLDS.map(row);
-        vec![equal, unequal.quick(), far, lossy]
-    },
+    rows: || WORLDS.map(|values| Row::new(values, []).quick().during("all send", 0.0, 1.0)).to_vec(),
     kernel: &[
         "manyway",
         "run",
@@ -84,6 +80,8 @@ pub(super) static SEVERAL: Experiment = Experiment {
         "tunnel:flows=4",
         "tunnel:flows=8",
         "tunnel:flows=16",
+        "forward:flows=16",
+        "proxy:flows=16",
     ],
     columns: &[
         Column { head: "manyway", quantity: OURS, unit: Unit::Megabits },
@@ -97,6 +95,8 @@ pub(super) static SEVERAL: Experiment = Experiment {
         Column { head: "4", quantity: of_ours(&TUNNEL_4), unit: Unit::Share },
         Column { head: "8", quantity: of_ours(&TUNNEL_8), unit: Unit::Share },
         Column { head: "16", quantity: of_ours(&TUNNEL_16), unit: Unit::Share },
+        Column { head: "forward: 16", quantity: of_ours(&FORWARD_16), unit: Unit::Share },
+        Column { head: "proxy: 16", quantity: of_ours(&PROXY_16), unit: Unit::Share },
     ],
     claims: &[
         not_below("run of manyway, 1 flow", of_ours(&RUN), SHARE),
@@ -109,6 +109,8 @@ pub(super) static SEVERAL: Experiment = Experiment {
         not_below("4 flows", of_ours(&TUNNEL_4), SHARE),
         not_below("8 flows", of_ours(&TUNNEL_8), SHARE),
         not_below("16 flows", of_ours(&TUNNEL_16), SHARE),
+        not_below("forward of manyway, 16 flows", of_ours(&FORWARD_16), SHARE),
+        not_below("proxy of manyway, 16 flows", of_ours(&PROXY_16), SHARE),
     ],
     ..BOTH
 };
@@ -148,6 +150,8 @@ const TUNNEL_2: Quantity = goodput("tunnel:flows=2");
 const TUNNEL_4: Quantity = goodput("tunnel:flows=4");
 const TUNNEL_8: Quantity = goodput("tunnel:flows=8");
 const TUNNEL_16: Quantity = goodput("tunnel:flows=16");
+const FORWARD_16: Quantity = goodput("forward:flows=16");
+const PROXY_16: Quantity = goodput("proxy:flows=16");
 const FORWARD_IPERF3: Quantity = goodput("forward:program=iperf3");
 const RUN_IPERF3: Quantity = goodput("run:program=iperf3");
 const TUNNEL_IPERF3: Quantity = goodput("tunnel:program=iperf3");

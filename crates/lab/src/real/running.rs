@@ -11,7 +11,7 @@ use super::process::Trouble;
 use super::session::{End, Session};
 use super::through::{Verbs, sockets};
 use super::tool::{self, Task, Tool};
-use crate::contender::{Contender, Program};
+use crate::contender::Contender;
 use crate::error::LabError;
 use crate::hosts::Hosts;
 use crate::stop::Stop;
@@ -63,11 +63,10 @@ impl Running {
         let verbs = if let Contender::Through(through) = contender {
             let exchanges = plan.exchanges();
             let verbs = Verbs::start(hosts, programs.manyway, (*through, &exchanges, plan.best()), stop)?;
-            if through.program != Program::Own {
-                let ends = sockets(through, plan.best());
-                let task = Task { through, scenario: plan.scenario(), exchanges: &exchanges, ends: &ends };
-                let ends = Ends::Tool(tool::start(hosts, &verbs, task, stop)?);
-                return Ok(Ok(Self { ends, verbs: Some(verbs), failing: plan.failing() }));
+            let ends = sockets(through, plan.best());
+            let task = Task { through, scenario: plan.scenario(), exchanges: &exchanges, ends: &ends };
+            if let Some(tool) = tool::start(hosts, &verbs, task, stop)? {
+                return Ok(Ok(Self { ends: Ends::Tool(tool), verbs: Some(verbs), failing: plan.failing() }));
             }
             Some(verbs)
         } else {

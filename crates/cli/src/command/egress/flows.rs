@@ -175,7 +175,7 @@ impl Shared {
                     is_accepted |= receiver.peer().is_some();
                     if is_accepted {
                         early.clear();
-                    } else if early.len() < QUEUE {
+                    } else if early.len() < EARLY {
                         early.push(outgoing);
                     }
                 }
@@ -262,8 +262,11 @@ impl IdleTimer {
 const DNS: u16 = 53;
 /// Flows at the same time.
 const MOST: usize = 1024;
-/// Datagrams that wait for a flow that is being opened, and those that are kept until the server accepts it.
-const QUEUE: usize = 64;
+/// Datagrams that wait for their flow: a burst of QUIC has hundreds, and whoever reads the socket takes up to 128 of them
+/// before the runtime lets the flow go on.
+const QUEUE: usize = 512;
+/// Those that are kept until the server accepts the flow.
+const EARLY: usize = 64;
 /// How long a datagram waits for a server that is away.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// As the server's end (egress 6.5).

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manyway::ReceiveStream;
-use manyway_egress::{ClassedSend, Quota, RelayError, Volume, relay_tcp, reset_when_closed};
+use manyway_egress::{
+    ClassedSend, Quota, RelayError, Volume, enlarge_receive_buffer, relay_tcp, reset_when_closed,
+};
 #[cfg(target_os = "linux")]
 use manyway_egress::{LocalConnection, relay_connection};
 use manyway_terminal::{CommandError, ExitCode, note};
@@ -48,7 +50,10 @@ pub(in crate::command) async fn listen(
 /// # Errors
 /// As [`listen`].
 pub(super) async fn listen_udp(option: &str, address: SocketAddr) -> Result<UdpSocket, CommandError> {
-    UdpSocket::bind(address).await.map_err(|error| explain(option, (Protocol::Udp, address), &error))
+    let bound = UdpSocket::bind(address).await;
+    let socket = bound.map_err(|error| explain(option, (Protocol::Udp, address), &error))?;
+    enlarge_receive_buffer(&socket);
+    Ok(socket)
 }
 
 fn explain(option: &str, (protocol, address): (Protocol, SocketAddr), error: &io::Error) -> CommandError {

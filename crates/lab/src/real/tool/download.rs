@@ -1,4 +1,4 @@
-//! Programs for bulk in one direction: iperf3, curl with a web server of the lab, and quinn by the program `manyway-peers`.
+//! A program for bulk in one direction, with a client at the client's host that starts with the traffic.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,39 +8,51 @@ use std::time::{Duration, Instant};
 
 use manyway_sim::pair::Side;
 
-use super::shared::{Ended, LOOK, PATIENCE, READ, Task, Tool, joined, text};
-use super::web::Web;
-use super::{iperf3, peers};
+use super::shared::{Ended, LOOK, PATIENCE, Task, Tool, joined, text};
 use crate::agent::document::{Exchange, Load, Received, Report};
-use crate::contender::Program;
 use crate::error::LabError;
 use crate::hosts::Hosts;
 use crate::outcome::Arrivals;
-use crate::real::helper::Helper;
 use crate::real::process::Trouble;
 use crate::real::session::End;
-use crate::real::through::{PROXY, Verbs};
+use crate::real::through::Verbs;
 use crate::stop::Stop;
 
+/// Server and client of a program. Dropping it ends the server.
+pub(super) trait Ends: Sized + Send + 'static {
+    /// Starts the server; the command is that of the client.
+    fn start(
+        hosts: &Hosts,
+        verbs: &Verbs,
+        task: Task<'_>,
+        receiver: Side,
+        stop: &Stop,
+    ) -> Result<(Self, Command), Trouble>;
+
+    /// Reads what the client prints, until its end: what arrived at the receiver.
+    ///
+    /// # Errors
+    /// What is not understood, or what the client tells of a failure.
+    fn read(&mut self, output: impl io::Read, begin: Instant) -> Result<Arrivals, String>;
+
+    /// What both tell of the run beside that, once the client has ended well.
+    fn told(&mut self, _: &Stop) -> Result<BTreeMap<&'static str, f64>, Trouble> {
+        Ok(BTreeMap::new())
+    }
+}
+
 /// A program at each end. Dropping it ends both.
-pub(super) struct Download {
-    program: Program,
+pub(super) struct Download<E> {
+    name: &'static str,
+    ends: E,
     /// Starts when the traffic does.
     client: Command,
     receiver: Side,
     duration: Duration,
     stop: Stop,
-    server: Server,
 }
 
-/// What serves a program. Dropping it ends it.
-enum Server {
-    Web { _web: Web },
-    Iperf3 { _child: Ended },
-    Peers(Helper),
-}
-
-impl Download {
+impl<E: Ends> Download<E> {
     /// Starts the server, once the verb works.
     pub(super) fn start(hosts: &Hosts, verbs: &Verbs, task: Task<'_>, stop: &Stop) -> Result<Self, Trouble> {
         let [Exchange { up, down, load: Load::Bulk { size: None, rate: None, chunk: None } }] =
@@ -53,83 +65,42 @@ impl Download {
             (false, true) => Side::Client,
             _ => return Err(task.unable("it sends one way")),
         };
-        let (program, duration) = (task.through.program, task.scenario.duration);
-        let (server, client) = match program {
-            Program::Curl | Program::Quinn if receiver == Side::Server => {
-                return Err(task.unable("it downloads"));
-            }
-            Program::Curl => {
-                let mut client = verbs.command(hosts, "curl");
-                client.args(["-sS", "--noproxy", "", &format!("http://{}/", task.ends.connect)]);
-                if task.ends.proxy.is_some() {
-                    client.args(["--proxy", &format!("socks5h://127.0.0.1:{PROXY}")]);
-                }
-                (Server::Web { _web: Web::start(hosts, task.ends.listen, duration)? }, client)
-            }
-            Program::Quinn => {
-                let (server, client) = peers::start(hosts, verbs, task, stop)?;
-                (Server::Peers(server), client)
-            }
-            Program::Iperf3 | Program::Own | Program::Srt => {
-                let (server, client) = iperf3::start(hosts, verbs, task, receiver)?;
-                (Server::Iperf3 { _child: server }, client)
-            }
-        };
-        Ok(Self { program, client, receiver, duration, stop: stop.clone(), server })
-    }
-
-    /// Waits for the end of the program at the client, and ends it if that does not come.
-    fn wait(&self, mut child: Ended, begin: Instant) -> Result<Option<ExitStatus>, LabError> {
-        let deadline = begin + self.duration.saturating_mul(2) + PATIENCE;
-        loop {
-            self.stop.check()?;
-            match child.0.try_wait().map_err(|error| self.error(error))? {
-                Some(status) => return Ok(Some(status)),
-                None if Instant::now() > deadline => return Ok(None),
-                None => thread::sleep(LOOK),
-            }
-        }
-    }
-
-    fn error(&self, error: io::Error) -> LabError {
-        LabError::Io { doing: format!("running {}", self.program.name()), error }
+        let (ends, client) = E::start(hosts, verbs, task, receiver, stop)?;
+        let (name, duration) = (task.through.program.name(), task.scenario.duration);
+        Ok(Self { name, ends, client, receiver, duration, stop: stop.clone() })
     }
 }
 
-impl Tool for Download {
-    fn run(mut self: Box<Self>, begin: Instant) -> Result<End, LabError> {
+impl<E: Ends> Tool for Download<E> {
+    fn run(self: Box<Self>, begin: Instant) -> Result<End, LabError> {
+        let Self { name, mut ends, mut client, receiver, duration, stop } = *self;
+        let io = |error| LabError::Io { doing: format!("running {name}"), error };
         while let Some(left) = begin.checked_duration_since(Instant::now()) {
             thread::sleep(left.min(LOOK));
         }
-        self.client.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = self.client.spawn().map(Ended).map_err(|error| self.error(error))?;
-        let output = child.0.stdout.take();
-        let reading = match self.program {
-            Program::Curl => thread::spawn(move || Output::Arrivals(arrivals(output, begin))),
-            Program::Iperf3 | Program::Quinn | Program::Own | Program::Srt => {
-                thread::spawn(move || Output::Text(text(output)))
-            }
-        };
+        client.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = client.spawn().map(Ended).map_err(io)?;
+        let broken = || io(io::ErrorKind::BrokenPipe.into());
+        let output = child.0.stdout.take().ok_or_else(broken)?;
+        let reading = thread::spawn(move || {
+            let arrivals = ends.read(output, begin);
+            (ends, arrivals)
+        });
         let errors = child.0.stderr.take();
         let errors = thread::spawn(move || text(errors));
-        let status = self.wait(child, begin)?;
-        let received = match joined(reading) {
-            Output::Arrivals(arrivals) => Ok(arrivals),
-            Output::Text(text) if self.program == Program::Quinn => peers::arrivals(&text),
-            Output::Text(text) => iperf3::arrivals(&text, self.receiver),
-        };
-        let errors = joined(errors);
+        let status = wait(child, begin + duration.saturating_mul(2) + PATIENCE, &stop)?.map_err(io)?;
+        let ((mut ends, arrivals), errors) = (joined(reading), joined(errors));
         let failure = match status {
-            None => Some(format!("{} does not end", self.program.name())),
+            None => Some(format!("{name} does not end")),
             Some(status) if !status.success() => {
-                Some(format!("{} ended with {status}: {}", self.program.name(), errors.trim()))
+                Some(format!("{name} ended with {status}: {}", errors.trim()))
             }
-            Some(_) => received.as_ref().err().cloned(),
+            Some(_) => arrivals.as_ref().err().cloned(),
         };
-        let mut end = end(self.receiver, received.unwrap_or_default(), failure);
-        if let (Server::Peers(server), None) = (&mut self.server, &end.failure) {
-            match peers::lost(server, &self.stop) {
-                Ok(lost) => end.told = BTreeMap::from([("lost", lost)]),
+        let mut end = end(receiver, arrivals.unwrap_or_default(), failure);
+        if end.failure.is_none() {
+            match ends.told(&stop) {
+                Ok(told) => end.told = told,
                 Err(Trouble::Failure(text)) => end.failure = Some(text),
                 Err(Trouble::Lab(error)) => return Err(error),
             }
@@ -138,12 +109,19 @@ impl Tool for Download {
     }
 }
 
-/// What a program printed.
-enum Output {
-    /// The data themselves.
-    Arrivals(Arrivals),
-    /// A report of them.
-    Text(String),
+/// Waits for the end of a program, and ends it if that does not come until then.
+fn wait(
+    mut child: Ended,
+    deadline: Instant,
+    stop: &Stop,
+) -> Result<io::Result<Option<ExitStatus>>, LabError> {
+    loop {
+        stop.check()?;
+        match child.0.try_wait() {
+            Ok(None) if Instant::now() <= deadline => thread::sleep(LOOK),
+            ended => return Ok(ended),
+        }
+    }
 }
 
 fn end(receiver: Side, arrivals: Arrivals, failure: Option<String>) -> End {
@@ -156,15 +134,4 @@ fn end(receiver: Side, arrivals: Arrivals, failure: Option<String>) -> End {
         Side::Server => (sending, receiving),
     };
     End { client: Some(client), server: Some(server), failure, ..End::default() }
-}
-
-/// Counts what arrives, until the end.
-fn arrivals(output: Option<impl io::Read>, begin: Instant) -> Arrivals {
-    let mut arrivals = Arrivals::default();
-    let Some(mut output) = output else { return arrivals };
-    let mut buffer = vec![0; READ];
-    while let Ok(length @ 1..) = output.read(&mut buffer) {
-        arrivals.record(begin.elapsed(), u64::try_from(length).unwrap_or(u64::MAX));
-    }
-    arrivals
 }

@@ -3,35 +3,49 @@
 use std::io::{self, BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use manyway_sim::pair::Side;
 use serde_json::Value;
 
-use super::shared::{Ended, Task, spread};
+use super::download::Ends;
+use super::shared::{Ended, Task, spread, text};
 use crate::error::LabError;
 use crate::hosts::Hosts;
 use crate::outcome::Arrivals;
 use crate::real::process::Trouble;
 use crate::real::through::Verbs;
+use crate::stop::Stop;
 
-/// Starts the server; the command is that of the client.
-pub(super) fn start(
-    hosts: &Hosts,
-    verbs: &Verbs,
-    Task { through, scenario, ends, .. }: Task<'_>,
+/// iperf3 at both ends.
+pub(super) struct Iperf3 {
+    _server: Ended,
     receiver: Side,
-) -> Result<(Ended, Command), Trouble> {
-    let (listen, port) = (ends.listen.ip().to_string(), ends.listen.port().to_string());
-    let mut server = hosts.command(Side::Server, "iperf3".as_ref());
-    server.args(["-s", "-1", "-B", &listen, "-p", &port, "--forceflush"]);
-    let mut client = verbs.iperf3(hosts)?;
-    // Only whole seconds.
-    let time = scenario.duration.as_secs_f64().ceil().to_string();
-    client.args(["-c", &ends.connect.ip().to_string(), "-p", &port, "-J", "-i", "0.1"]);
-    client.args(["-t", &time, "-P", &through.flows.to_string()]);
-    client.arg(if receiver == Side::Client { "-R" } else { "--get-server-output" });
-    Ok((listening(server)?, client))
+}
+
+impl Ends for Iperf3 {
+    fn start(
+        hosts: &Hosts,
+        verbs: &Verbs,
+        Task { through, scenario, ends, .. }: Task<'_>,
+        receiver: Side,
+        _: &Stop,
+    ) -> Result<(Self, Command), Trouble> {
+        let (listen, port) = (ends.listen.ip().to_string(), ends.listen.port().to_string());
+        let mut server = hosts.command(Side::Server, "iperf3".as_ref());
+        server.args(["-s", "-1", "-B", &listen, "-p", &port, "--forceflush"]);
+        let mut client = verbs.iperf3(hosts)?;
+        // Only whole seconds.
+        let time = scenario.duration.as_secs_f64().ceil().to_string();
+        client.args(["-c", &ends.connect.ip().to_string(), "-p", &port, "-J", "-i", "0.1"]);
+        client.args(["-t", &time, "-P", &through.flows.to_string()]);
+        client.arg(if receiver == Side::Client { "-R" } else { "--get-server-output" });
+        Ok((Self { _server: listening(server)?, receiver }, client))
+    }
+
+    fn read(&mut self, output: impl io::Read, _: Instant) -> Result<Arrivals, String> {
+        arrivals(&text(Some(output)), self.receiver)
+    }
 }
 
 /// Starts iperf3, and waits until it listens.
@@ -54,7 +68,7 @@ fn listening(mut command: Command) -> Result<Ended, Trouble> {
 }
 
 /// What arrived at the receiver, from the report of iperf3 at the client.
-pub(super) fn arrivals(text: &str, receiver: Side) -> Result<Arrivals, String> {
+fn arrivals(text: &str, receiver: Side) -> Result<Arrivals, String> {
     let report: Value =
         serde_json::from_str(text).map_err(|error| format!("iperf3 reports no JSON: {error}"))?;
     if let Some(error) = report.get("error").and_then(Value::as_str) {

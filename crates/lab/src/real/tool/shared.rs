@@ -5,6 +5,8 @@ use std::process::Child;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use manyway_sim::pair::Side;
+
 use crate::agent::document::{Exchange, SocketsSpec};
 use crate::contender::Through;
 use crate::error::LabError;
@@ -36,6 +38,15 @@ impl Task<'_> {
     pub(super) fn unable(&self, why: &str) -> Trouble {
         let Self { through, scenario, .. } = self;
         Trouble::Lab(LabError::Unsupported(format!("{through} is skipped in {}: {why}", scenario.name)))
+    }
+
+    /// # Errors
+    /// The client does not receive.
+    pub(super) fn downloads(&self, receiver: Side) -> Result<(), Trouble> {
+        match receiver {
+            Side::Client => Ok(()),
+            Side::Server => Err(self.unable("it downloads")),
+        }
     }
 }
 

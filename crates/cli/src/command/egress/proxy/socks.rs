@@ -11,7 +11,9 @@ use bytes::Bytes;
 use fast_socks5::server::{Socks5ServerProtocol, SocksServerError, states};
 use fast_socks5::util::target_addr::TargetAddr;
 use fast_socks5::{ReplyError, Socks5Command, new_udp_header, parse_udp_request};
-use manyway_egress::{Destination, DestinationError, EgressError, FlowKind, Host, Name, Reason};
+use manyway_egress::{
+    Destination, DestinationError, EgressError, FlowKind, Host, Name, Reason, enlarge_receive_buffer,
+};
 use tokio::io::{copy, sink};
 use tokio::net::{TcpStream, UdpSocket};
 
@@ -80,6 +82,7 @@ async fn associate(
         Ok(relay) => Arc::new(relay),
         Err(_) => return protocol.reply_error(&ReplyError::GeneralFailure).await,
     };
+    enlarge_receive_buffer(&*relay);
     let Ok(address) = relay.local_addr() else {
         return protocol.reply_error(&ReplyError::GeneralFailure).await;
     };

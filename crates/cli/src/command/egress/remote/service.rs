@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::vec::IntoIter;
 
 use bytes::Bytes;
+use manyway_egress::enlarge_receive_buffer;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
@@ -124,6 +125,7 @@ async fn connected(address: SocketAddr) -> io::Result<UdpSocket> {
     let any: IpAddr =
         if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0)).await?;
+    enlarge_receive_buffer(&socket);
     socket.connect(address).await?;
     Ok(socket)
 }
