@@ -134,8 +134,20 @@ nightly:
     export MANYWAY_NIGHTLY=1 PROPTEST_CASES=1024
     cargo test --workspace --no-fail-fast
     MANYWAY_SEEDS=10000 cargo test --workspace --test all -- --nocapture random_operations::every
+    env --unset=MANYWAY_NIGHTLY MANYWAY_SEEDS=20 just races
     # The binary that is given away: static, below 15 MB, and its package can be installed.
     just deb
+
+# Does ThreadSanitizer see a data race where threads meet? Random operations of clients at a server with several threads, and
+# the other tests of threads and connections. Needs nightly with rust-src.
+races *ARGUMENTS:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    host="$(rustc --version --verbose | sed -n 's/^host: //p')"
+    # With a standard library that was built without it, the detector would report races where there are none.
+    RUSTFLAGS="-Zsanitizer=thread" cargo +nightly test -Zbuild-std --target "$host" \
+        --target-dir "${CARGO_TARGET_DIR:-target}/races" -p manyway --test all \
+        -- --test-threads=1 random_operations:: threads:: connections:: {{ARGUMENTS}}
 
 # Shows what Manyway does: three emulated links, one of them cut and restored.
 demo *ARGUMENTS:

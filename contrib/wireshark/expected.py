@@ -187,6 +187,14 @@ MMSP2 = {
             "mmsp2.reset_token": ["00:01:02:03:04:05:06:07:08:09:0a:0b:0c:0d:0e:0f"],
         },
     ),
+    "new_cid_longest": (
+        "1-RTT",
+        "client",
+        {
+            "mmsp2.new_cid.id": ["21:22:23:24:25:26:27:28:29:2a:2b:2c:2d:2e:2f:30:31:32:33:34"],
+            "mmsp2.reset_token": ["00:01:02:03:04:05:06:07:08:09:0a:0b:0c:0d:0e:0f"],
+        },
+    ),
     "padding": ("1-RTT", "client", {"mmsp2.block.body": ["00:00:00:00:00:00"]}),
     "path_ack": (
         "1-RTT",

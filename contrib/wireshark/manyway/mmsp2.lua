@@ -10,7 +10,8 @@ local proto, f, e = fields.proto, fields.fields, fields.experts
 local malformed = Reader.malformed
 
 local VERSION = 0x4d4d5301
-local LONGEST_ID, SHORT_ID = 20, 8
+-- IDs that endpoints issue have 8 to 20 bytes (rule 4.2).
+local SHORTEST_ID, LONGEST_ID = 8, 20
 local TAG = 16
 -- From the packet number on, a packet has at least this many bytes (rule 4.7).
 local LEAST_SEALED = 20
@@ -88,9 +89,18 @@ local function end_of_short(reader, id)
     end
 end
 
+-- The length of the ID in a short header, which only its receiver knows: that of an ID seen before, or of most.
+local function id_length(tvb, at)
+    for length = SHORTEST_ID, math.min(LONGEST_ID, tvb:len() - at - 1) do
+        if connections.is_known(tvb(at + 1, length):raw()) then return length end
+    end
+    return SHORTEST_ID
+end
+
 local function short_header(reader, tree, first)
     tree:add(f.unused, first)
-    local id = reader:field(tree, f.destination, SHORT_ID, "destination ID"):raw()
+    local length = id_length(reader.tvb, reader.at - 1)
+    local id = reader:field(tree, f.destination, length, "destination ID"):raw()
     local packet = { level = "1-RTT", destination = id, length = end_of_short(reader, id) }
     if packet.length == reader:left() and Reader.is_in_part(reader.tvb) then
         packet.why = Reader.IN_PART
@@ -234,10 +244,10 @@ end
 
 -- Whether a datagram may begin with a short header, and its ID if so (rule 4.5).
 local function id_of_short(tvb)
-    if tvb:len() < 1 + SHORT_ID + LEAST_SEALED then return nil end
+    if tvb:len() < 1 + SHORTEST_ID + LEAST_SEALED then return nil end
     local first = tvb(0, 1):uint()
     if first < 0x40 or first >= 0x60 then return nil end
-    return tvb(1, SHORT_ID):raw()
+    return tvb(1, id_length(tvb, 0)):raw()
 end
 
 return {

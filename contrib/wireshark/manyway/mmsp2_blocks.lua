@@ -16,6 +16,7 @@ local ERRORS = {
     [0x11] = "UNAUTHORISED",
 }
 local LARGEST_PATH = 2 ^ 32 - 1
+local TOKEN = 16
 
 local function error_name(code)
     if ERRORS[code] then return ERRORS[code] end
@@ -215,8 +216,11 @@ local function new_cid(reader, tree, _, packet)
     local number = path(reader, tree)
     local sequence = reader:varint(tree, f.sequence, "sequence")
     local retire = reader:varint(tree, f.retire, "retire prior to")
-    local id = reader:field(tree, f.new_id, 8, "ID")
-    local token = reader:field(tree, f.token, 16, "reset token")
+    -- The token ends the block.
+    local length = reader:left() - TOKEN
+    if length < 8 or length > 20 then malformed("an ID of %d bytes (rule 5.90)", length) end
+    local id = reader:field(tree, f.new_id, length, "ID")
+    local token = reader:field(tree, f.token, TOKEN, "reset token")
     if retire > sequence then malformed("retire prior to %.0f is above sequence %.0f (rule 5.90)", retire, sequence) end
     if packet.is_new then connections.learn_id(packet, number, id:raw(), token:raw()) end
     return ("path=%.0f sequence=%.0f %s"):format(number, sequence, id:bytes():tohex(true))

@@ -18,8 +18,8 @@ use manyway_terminal::{CommandError, ExitCode};
 use serde::{Deserialize, Deserializer};
 
 use crate::args::{
-    Cli, Command, Costly, GlobalArgs, Memory, SITE_MTU, ServeArgs, Trust, parse_behind, parse_fixed,
-    parse_listen, parse_network,
+    CidPrefix, Cli, Command, Costly, GlobalArgs, Memory, SITE_MTU, ServeArgs, Trust, parse_behind,
+    parse_fixed, parse_listen, parse_network,
 };
 use crate::caps::{Cap, CapRule, InterfaceWish, ResetDay};
 use crate::home::Home;
@@ -64,6 +64,8 @@ struct ServeSettings {
     advertise: Vec<Text<HostPort>>,
     max_clients: Option<Clients>,
     threads: Option<Threads>,
+    cid_prefix: Option<Text<CidPrefix>>,
+    cid_length: Option<u8>,
     egress: bool,
     allow: Vec<Text<NetPorts>>,
     deny: Vec<Text<NetPorts>>,
@@ -314,6 +316,8 @@ impl ServeSettings {
             advertise,
             max_clients,
             threads,
+            cid_prefix,
+            cid_length,
             egress,
             allow,
             deny,
@@ -332,6 +336,8 @@ impl ServeSettings {
         unless_given(&mut arguments.advertise, advertise.into_iter().map(|host| host.0));
         arguments.max_clients = arguments.max_clients.or_else(|| max_clients.map(|clients| clients.0));
         arguments.threads = arguments.threads.or_else(|| threads.map(|threads| threads.0));
+        arguments.cid_prefix = arguments.cid_prefix.take().or_else(|| cid_prefix.map(|prefix| prefix.0));
+        arguments.cid_length = arguments.cid_length.or(cid_length);
         arguments.egress |= egress;
         unless_given(&mut arguments.allow, allow.into_iter().map(|net| net.0));
         // What either denies is denied.
@@ -358,6 +364,7 @@ fn unless_given<T>(given: &mut Vec<T>, of_file: impl Iterator<Item = T>) {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
+    use manyway::IdLayout;
 
     use super::*;
 
@@ -394,6 +401,8 @@ listen = ["192.0.2.7:5000"]
 advertise = ["media.example.org"]
 max-clients = 10
 threads = 3
+cid-prefix = "4a0107"
+cid-length = 13
 egress = true
 allow = ["10.1.0.0/16:80"]
 deny = ["10.1.2.0/24"]
@@ -445,6 +454,7 @@ key = "key.pem"
         assert_eq!(serve.advertise, ["media.example.org:4455".parse().unwrap()]);
         assert_eq!(serve.max_clients.map(NonZeroUsize::get), Some(10));
         assert_eq!(serve.threads, Some(3));
+        assert_eq!(serve.ids(), IdLayout::new(13, &[0x4a, 1, 7]));
         assert!(serve.egress && serve.allow == ["10.1.0.0/16:80".parse().unwrap()]);
         assert_eq!(serve.deny, ["10.1.2.0/24".parse().unwrap()]);
         let net = |text: &str| text.parse::<IpNet>().unwrap();
@@ -509,6 +519,7 @@ key = "key.pem"
             ("interfaces = [\"eth0,role=first\"]", &["line 1", "role"]),
             ("[serve]\nmax-clients = 0", &["line 2", "max-clients", "must be at least 1"]),
             ("[serve]\nthreads = 65", &["line 2", "threads", "must be from 1 to 64"]),
+            ("[serve]\ncid-prefix = \"4a1\"", &["line 2", "cid-prefix", "hexadecimal"]),
             ("[serve]\nlisten = [\"4455\"]", &["line 2", "listen"]),
             ("[serve]\nallow = [\"10.1.2.3/16\"]", &["line 2", "allow", "10.1.0.0/16"]),
             ("[serve]\ndeny = [\"mail\"]", &["line 2", "deny", "NET[:PORTS]"]),

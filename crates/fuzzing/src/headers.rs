@@ -8,26 +8,26 @@ use manyway_wire::{ConnectionId, Writer};
 
 use crate::script::Script;
 
-/// Reads the input as a datagram, and as numbers.
+/// Reads the input as a datagram, for receivers with IDs of every length, and as numbers.
 pub fn run(data: &[u8]) {
-    walk(data);
+    (ConnectionId::MIN_ISSUED..=ConnectionId::MAX_LENGTH).for_each(|id_length| walk(data, id_length));
     numbers(&mut Script::new(data));
 }
 
-fn walk(mut rest: &[u8]) {
-    while let Ok(packet) = decode_protected(rest) {
+fn walk(mut rest: &[u8], id_length: usize) {
+    while let Ok(packet) = decode_protected(rest, id_length) {
         assert!(packet.length > 0 && packet.length <= rest.len(), "the walk over a datagram has to advance");
         assert!(packet.number_offset <= packet.length);
-        write_again(&packet.form, packet.length - packet.number_offset);
+        write_again(&packet.form, id_length, packet.length - packet.number_offset);
         let (whole, next) = rest.split_at(packet.length);
         // A packet does not depend on what follows it, but for the short form, which takes everything.
-        assert_eq!(decode_protected(whole), Ok(packet));
+        assert_eq!(decode_protected(whole, id_length), Ok(packet));
         rest = next;
     }
 }
 
 /// The header in its shortest form decodes to the same; `sealed` bytes follow the position of its packet number.
-fn write_again(form: &HeaderForm, sealed: usize) {
+fn write_again(form: &HeaderForm, id_length: usize, sealed: usize) {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, 1 << 17);
     match form {
@@ -53,7 +53,7 @@ fn write_again(form: &HeaderForm, sealed: usize) {
             return;
         }
     }
-    assert_eq!(decode_protected(&bytes).map(|packet| packet.form), Ok(form.clone()));
+    assert_eq!(decode_protected(&bytes, id_length).map(|packet| packet.form), Ok(form.clone()));
 }
 
 fn numbers(script: &mut Script<'_>) {
@@ -79,5 +79,5 @@ fn numbers(script: &mut Script<'_>) {
     packet.resize(field.number_offset() + MIN_SEALED, 0);
     let end = packet.len();
     patch_length(&mut packet, field, end);
-    assert!(decode_protected(&packet).is_ok_and(|read| read.length == end));
+    assert!(decode_protected(&packet, ConnectionId::MIN_ISSUED).is_ok_and(|read| read.length == end));
 }

@@ -71,7 +71,7 @@ impl Inspector {
             path: None,
             inside: Inside::Nothing,
         };
-        let protected = match decode_protected(rest) {
+        let protected = match decode_protected(rest, self.id_length(rest)) {
             Ok(protected) => protected,
             Err(error) => {
                 packet.header = Err(error);
@@ -94,6 +94,16 @@ impl Inspector {
         }
         packet.header = Ok(protected.form);
         packet
+    }
+
+    /// The length of the ID in a short header, which only its receiver knows: that of a known ID, or of most.
+    fn id_length(&self, packet: &[u8]) -> usize {
+        let is_known = |length: &usize| {
+            let id = packet.get(1..1 + length).and_then(ConnectionId::from_slice);
+            id.is_some_and(|id| self.ids.contains_key(&id))
+        };
+        let mut lengths = ConnectionId::MIN_ISSUED..=ConnectionId::MAX_LENGTH;
+        lengths.find(is_known).unwrap_or(ConnectionId::MIN_ISSUED)
     }
 
     fn long(

@@ -123,8 +123,8 @@ pub use manyway_proto::observe;
 pub use manyway_proto::{
     AddressFilter, ByteCount, Carrier, Carries, Class, ClosedBy, CodeFailure, ConfigError, ConnectionConfig,
     ConnectionError, ConnectionStatistics, Date, Detection, EcnFailure, EcnState, Event, ForwardLimits,
-    FourTuple, Instant, LocalAddress, Message, MessageOptions, MessageStatistics, MessageToken, Order,
-    PairMode, PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate,
+    FourTuple, IdLayout, Instant, LocalAddress, Message, MessageOptions, MessageStatistics, MessageToken,
+    Order, PairMode, PathAvailability, PathEvent, PathId, PathReason, PathState, PathStatistics, Rate,
     RateAlgorithm, RelayCounters, RelayLimits, Role, ShortCode, ShortCodeError, StreamConfig, StreamId,
     TargetRate, TargetReport, Undelivered, congestion, scheduler,
 };

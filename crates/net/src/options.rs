@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use manyway_proto::identity::{AuthorisedKeys, Authoriser, Identity, ServerCertificate};
-use manyway_proto::{AddressFilter, ConfigError, ConnectionConfig, LocalAddress, Role, Shard};
+use manyway_proto::{AddressFilter, ConfigError, ConnectionConfig, IdLayout, LocalAddress, Role, Shard};
 
 use crate::carriers::CarrierOptions;
 use crate::interfaces::InterfacePolicy;
@@ -51,6 +51,9 @@ pub struct ServerOptions {
     /// [`EndpointOptions::mmsp1`], there is one. [`Endpoint::thread_loads`](crate::Endpoint::thread_loads) tells how
     /// many there are.
     pub threads: usize,
+    /// Length and first bytes of the connection IDs that the server issues, for a load balancer in front of several
+    /// servers. Default 8 bytes without a prefix.
+    pub ids: IdLayout,
 }
 
 impl ServerOptions {
@@ -78,6 +81,7 @@ impl ServerOptions {
             authoriser,
             advertise: Vec::new(),
             threads: 1,
+            ids: IdLayout::default(),
         }
     }
 }

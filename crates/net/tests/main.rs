@@ -10,6 +10,8 @@ mod identity;
 mod messages;
 mod mmsp1;
 mod mmsp1_peer;
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
+mod random_operations;
 mod sizes;
 mod streams;
 mod tcp;

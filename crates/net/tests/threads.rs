@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use manyway::{
-    CarrierChoice, Connection, Endpoint, EndpointOptions, LocalAddress, Locals, PairMode, PathInfo,
+    CarrierChoice, Connection, Endpoint, EndpointOptions, IdLayout, LocalAddress, Locals, PairMode, PathInfo,
     PathState, Role, ServerOptions,
 };
 
@@ -97,6 +97,25 @@ async fn clients_are_divided_among_the_threads_and_their_paths_lead_to_them() {
     soon(server.close(3, "enough")).await;
     for connection in &ours {
         assert_eq!(soon(connection.closed()).await.to_string(), "closed by the peer with code 3: enough");
+    }
+}
+
+// spec 4.2, 4.25, 4.39
+#[tokio::test]
+async fn paths_lead_to_the_threads_whatever_the_length_and_the_prefix_of_ids() {
+    for (length, prefix) in [(13, &[0x4c, 0xff, 0xff, 0xff, 0xff][..]), (20, &[])] {
+        for choice in [CarrierChoice::Udp, CarrierChoice::Tcp] {
+            let mut options = options("127.0.0.1:0".parse().unwrap(), choice);
+            options.server.as_mut().unwrap().ids = IdLayout::new(length, prefix).unwrap();
+            let server = Endpoint::bind(options).unwrap();
+            let clients: Vec<_> = (0..THREADS).map(|_| client(choice)).collect();
+            let (ours, theirs) = connect(&server, &clients).await;
+            for connection in ours.iter().filter(|_| choice == CarrierChoice::Udp) {
+                soon(both_paths(connection)).await;
+            }
+            echo(&ours, &theirs).await;
+            soon(server.close(0, "")).await;
+        }
     }
 }
 

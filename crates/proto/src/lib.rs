@@ -107,6 +107,7 @@ mod event;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod id_layout;
 pub mod identity;
 mod io;
 mod message;
@@ -142,6 +143,7 @@ pub use endpoint::{
 pub use engine::{AddressPair, LinkNews, PairUse, PathStatistics};
 pub use error::{ClosedBy, ConnectionError, Misuse, Undelivered, Violation};
 pub use event::{Event, PathEvent};
+pub use id_layout::IdLayout;
 pub use io::{Carrier, Ecn, FourTuple, LocalAddress, Transmit};
 pub use manyway_units::{ByteCount, Date, Rate};
 pub use manyway_wire::{ConnectionId, PathId, Side, StreamId};

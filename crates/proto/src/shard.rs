@@ -4,8 +4,9 @@ use manyway_wire::ConnectionId;
 
 /// Which of several endpoints on one port this one is.
 ///
-/// The second byte of each connection ID that an endpoint issues, modulo the number of endpoints, is its index. So a
-/// filter of the system finds the endpoint of a datagram by one byte and without state.
+/// The sixth byte of each connection ID that an endpoint issues, modulo the number of endpoints, is its index. So a
+/// filter of the system finds the endpoint of a datagram by one byte and without state, and the bytes before are free for
+/// a load balancer ([`IdLayout`](crate::IdLayout)).
 ///
 /// ```
 /// use manyway_proto::Shard;
@@ -13,7 +14,7 @@ use manyway_wire::ConnectionId;
 /// let second = Shard::new(1, 4).unwrap();
 /// assert_eq!((second.index(), second.count()), (1, 4));
 /// // A short header: the connection ID begins behind its first byte.
-/// assert_eq!(second.of_datagram(&[0x40, 0xab, 7, 0, 0]), 3);
+/// assert_eq!(second.of_datagram(&[0x40, 1, 2, 3, 4, 5, 7, 8, 9]), 3);
 /// assert_eq!(Shard::new(4, 4), None);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,13 +29,13 @@ impl Shard {
     /// Most endpoints on one port.
     pub const MOST: usize = 64;
     /// Where the byte stands in a datagram with a long header, whose first bit is 1.
-    pub const IN_LONG_HEADER: usize = 7;
+    pub const IN_LONG_HEADER: usize = 6 + Self::IN_ID;
     /// Where it stands in a datagram with a short header.
-    pub const IN_SHORT_HEADER: usize = 2;
+    pub const IN_SHORT_HEADER: usize = 1 + Self::IN_ID;
     /// Where it stands in an answer of a rendezvous server, whose first two bytes are 0: in the nonce of the request.
-    pub const IN_RENDEZVOUS: usize = 21;
+    pub const IN_RENDEZVOUS: usize = 20 + Self::IN_ID;
     /// Where it stands in a connection ID.
-    const IN_ID: usize = 1;
+    pub(crate) const IN_ID: usize = 5;
 
     /// The endpoint `index` of `count`, from 0 on; `None` unless the index is below the count, and that at most
     /// [`MOST`](Self::MOST).
@@ -96,10 +97,12 @@ mod tests {
                 let shard = Shard::new(index, count).unwrap();
                 let mut seen = std::collections::BTreeSet::new();
                 for byte in 0..=u8::MAX {
-                    let mut id = [9, byte, 9];
+                    let mut id = [9, 9, 9, 9, 9, byte, 9];
                     shard.mark(&mut id);
-                    assert_eq!((id[0], usize::from(id[1]) % count, id[2]), (9, index, 9));
-                    seen.insert(id[1]);
+                    assert_eq!(usize::from(id[5]) % count, index);
+                    seen.insert(id[5]);
+                    id[5] = 9;
+                    assert_eq!(id, [9; 7]);
                 }
                 assert!(seen.len() >= 256 / count);
             }
@@ -112,7 +115,7 @@ mod tests {
     fn datagrams_of_any_length_belong_to_some_endpoint() {
         let shard = Shard::new(0, 3).unwrap();
         for first in [0, 1, 0x40, 0x80, 0xff] {
-            for length in 0..16 {
+            for length in 0..30 {
                 assert!(shard.of_datagram(&vec![first; length]) < 3);
             }
         }

@@ -153,6 +153,14 @@ impl EndpointPeer {
         Self { endpoint, dial, handle, life, events, config, roles, arrivals: None }
     }
 
+    /// Changes the settings of the endpoint, before it has a connection.
+    #[must_use]
+    pub fn configured(mut self, rng: Rng, change: impl FnOnce(&mut EndpointConfig)) -> Self {
+        change(&mut self.config);
+        self.restart(rng);
+        self
+    }
+
     /// Drops every connection, as a process does that is killed and restarted.
     pub fn restart(&mut self, rng: Rng) {
         self.endpoint = Endpoint::new(self.config.clone(), rng);

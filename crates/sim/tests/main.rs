@@ -7,6 +7,7 @@ mod bbr;
 mod caps;
 mod close;
 mod congestion;
+mod connection_ids;
 mod coupled;
 mod credit;
 mod cross;

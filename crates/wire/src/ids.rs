@@ -80,18 +80,26 @@ pub struct ConnectionId {
 impl ConnectionId {
     /// Most bytes an id may have.
     pub const MAX_LENGTH: usize = 20;
-    /// Length of every id that this implementation issues (spec 4.2).
-    pub const LENGTH: usize = 8;
+    /// Fewest bytes of an id that an endpoint issues, or that a client invents for a server (spec 4.2).
+    pub const MIN_ISSUED: usize = 8;
+
+    /// The id without bytes.
+    pub const EMPTY: Self = Self { length: 0, bytes: [0; Self::MAX_LENGTH] };
 
     /// Takes an id from its bytes; `None` if there are more than [`Self::MAX_LENGTH`].
+    #[inline]
     pub fn from_slice(slice: &[u8]) -> Option<Self> {
+        // Nearly all ids have this length, and a copy of a known length is cheaper.
+        if let Ok(bytes) = <[u8; Self::MIN_ISSUED]>::try_from(slice) {
+            return Some(Self::from_u64(u64::from_be_bytes(bytes)));
+        }
         let length = u8::try_from(slice.len()).ok()?;
         let mut bytes = [0; Self::MAX_LENGTH];
         bytes.get_mut(..slice.len())?.copy_from_slice(slice);
         Some(Self { length, bytes })
     }
 
-    /// Makes an id of the length that this implementation issues.
+    /// Makes an id of 8 bytes.
     pub fn from_u64(value: u64) -> Self {
         let mut bytes = [0; Self::MAX_LENGTH];
         for (to, from) in bytes.iter_mut().zip(value.to_be_bytes()) {
@@ -101,13 +109,13 @@ impl ConnectionId {
     }
 
     /// The bytes of the id, and zeros behind them.
-    pub(crate) fn padded(&self) -> &[u8; Self::MAX_LENGTH] {
+    pub fn padded(&self) -> &[u8; Self::MAX_LENGTH] {
         &self.bytes
     }
 
     /// The first 8 bytes as a number, short ids filled up with zeros.
     ///
-    /// For an id of [`Self::LENGTH`] bytes this is the inverse of [`Self::from_u64`].
+    /// For an id of 8 bytes this is the inverse of [`Self::from_u64`].
     pub fn leading_u64(&self) -> u64 {
         self.bytes.first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
     }

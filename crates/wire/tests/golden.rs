@@ -25,13 +25,15 @@ const NONCE: u64 = 0x0102_0304_0506_0708;
 const TOKEN: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 const DESTINATION: u64 = 0x0102_0304_0506_0708;
 const SOURCE: u64 = 0x1112_1314_1516_1718;
+const LONGEST_ID: [u8; 20] = *b"!\"#$%&'()*+,-./01234";
 const PATH: PathId = PathId(2);
 
 /// Files that belong to no block.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 14] = [
     "header_initial",
     "header_handshake",
     "header_short",
+    "header_short_longest",
     "header_version_list",
     "padding",
     "parameters",
@@ -122,7 +124,7 @@ fn long_headers_are_written_and_read_as_the_specification_shows() {
 
         let number_offset = expected.len() - number_len;
         expected.resize(end + 7, 0);
-        let decoded = decode_protected(&expected).unwrap();
+        let decoded = decode_protected(&expected, 8).unwrap();
         let form = HeaderForm::Long { kind, version: VERSION, destination: header.destination, source };
         assert_eq!(
             (decoded.form, decoded.number_offset, decoded.length),
@@ -140,7 +142,18 @@ fn the_short_header_is_written_and_read_as_the_specification_shows() {
     let bytes = written(|w| assert_eq!(encode_short(w, &destination, true, 0xff_0001_0203, 3), 9));
     assert_eq!(hex(&bytes), hex(&expected));
     expected.resize(60, 0);
-    assert_eq!(decode_protected(&expected).unwrap().form, HeaderForm::Short { destination });
+    assert_eq!(decode_protected(&expected, 8).unwrap().form, HeaderForm::Short { destination });
+}
+
+// spec 4.2, 4.5
+#[test]
+fn a_short_header_with_the_longest_id_is_written_and_read_as_the_specification_shows() {
+    let destination = ConnectionId::from_slice(&LONGEST_ID).unwrap();
+    let mut expected = golden("header_short_longest");
+    let bytes = written(|w| assert_eq!(encode_short(w, &destination, false, 5, 1), 21));
+    assert_eq!(hex(&bytes), hex(&expected));
+    expected.resize(60, 0);
+    assert_eq!(decode_protected(&expected, 20).unwrap().form, HeaderForm::Short { destination });
 }
 
 // spec 4.10
@@ -153,7 +166,7 @@ fn the_version_list_is_written_and_read_as_the_specification_shows() {
     let bytes = written(|w| encode_version_list(w, destination.as_slice(), source.as_slice(), &versions));
     assert_eq!(hex(&bytes), hex(&expected));
     let form = HeaderForm::VersionList { destination, source, versions };
-    assert_eq!(decode_protected(&expected).unwrap().form, form);
+    assert_eq!(decode_protected(&expected, 8).unwrap().form, form);
 }
 
 // spec 4.17
@@ -296,8 +309,10 @@ fn path_blocks() -> Vec<(&'static str, Block<'static>)> {
     let age = Duration::from_millis(20);
     let answer = Liveness::Answer { path: PATH, largest: Some(500), age };
     let nothing = Liveness::Answer { path: PATH, largest: None, age: Duration::ZERO };
+    let longest = NewCid { id: ConnectionId::from_slice(&LONGEST_ID).unwrap(), ..new_cid };
     vec![
         ("new_cid", Block::NewCid(new_cid)),
+        ("new_cid_longest", Block::NewCid(longest)),
         ("retire_cid", Block::RetireCid(RetireCid { path: PathId(1), sequence: 1 })),
         ("add_address", Block::AddAddress(added)),
         ("remove_address", Block::RemoveAddress(RemoveAddress { id: 3, sequence: 1 })),

@@ -50,7 +50,7 @@ pub use rendezvous::RendezvousArgs;
 pub use run::RunArgs;
 pub use scope::{unfit_for_wire, unused};
 pub use send::{Recipient, SendArgs};
-pub use serve::{LogFormat, SITE_MTU, ServeArgs, parse_behind, parse_fixed, parse_listen};
+pub use serve::{CidPrefix, LogFormat, SITE_MTU, ServeArgs, parse_behind, parse_fixed, parse_listen};
 pub use status::StatusArgs;
 pub use transfer::{Retries, TransferArgs};
 pub use tunnel::{DnsSource, TunnelArgs, parse_network};

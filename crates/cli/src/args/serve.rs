@@ -4,11 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use manyway::resolve::socket_address;
-use manyway::{AddressFilter, HostPort};
+use manyway::{AddressFilter, ConfigError, HostPort, IdLayout};
 use manyway_egress::NetPorts;
 
 use super::number::{port, within};
@@ -46,6 +47,12 @@ pub struct ServeArgs {
     /// Threads, up to 64; default one for each processor
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub threads: Option<u8>,
+    /// Begin connection IDs with these bytes, at most 5, by which a load balancer finds this server
+    #[arg(long, value_name = "HEX")]
+    pub cid_prefix: Option<CidPrefix>,
+    /// Length of connection IDs, up to 20 bytes; default 8 and those of --cid-prefix, which is also the least
+    #[arg(long, value_name = "BYTES")]
+    pub cid_length: Option<u8>,
     /// Show this certificate (PEM, own one first) to clients that trust authorities instead of the key
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,
@@ -94,6 +101,23 @@ pub enum LogFormat {
     Text,
     /// A JSON document a line
     Json,
+}
+
+/// First bytes of connection IDs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CidPrefix(Vec<u8>);
+
+impl FromStr for CidPrefix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits: Option<Vec<_>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+        let digits = digits.filter(|digits| digits.len().is_multiple_of(2));
+        let digits =
+            digits.ok_or_else(|| format!("{text:?} is not in hexadecimal digits, two for each byte"))?;
+        let byte = |pair: &[u32]| pair.iter().fold(0, |byte, digit| byte << 4 | digit);
+        Ok(Self(digits.chunks(2).filter_map(|pair| u8::try_from(byte(pair)).ok()).collect()))
+    }
 }
 
 /// The name of a ticket or key, and a network behind its client.
@@ -168,6 +192,16 @@ impl ServeArgs {
     /// Whether clients may fetch only.
     pub fn is_read_only(&self) -> bool {
         self.read_only || self.open
+    }
+
+    /// The form of the connection IDs.
+    ///
+    /// # Errors
+    /// If the prefix is too long, or the length does not fit it.
+    pub fn ids(&self) -> Result<IdLayout, ConfigError> {
+        let prefix = self.cid_prefix.as_ref().map_or(&[][..], |prefix| &prefix.0);
+        let length = self.cid_length.map_or(IdLayout::SHORTEST + prefix.len(), usize::from);
+        IdLayout::new(length, prefix)
     }
 
     /// The directory to serve.

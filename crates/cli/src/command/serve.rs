@@ -159,7 +159,9 @@ impl Admission {
                 let is_small = global.memory == Some(Memory::Small);
                 let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
                 let threads = if is_small { 1 } else { processors };
-                options.server = Some(secured.server(arguments, advertised, threads));
+                let mut server = secured.server(arguments, advertised, threads);
+                server.ids = arguments.ids().map_err(|error| CommandError::usage(format!("--{error}")))?;
+                options.server = Some(server);
                 options.reset_key = Some(secured.keys.seed.reset_key());
                 options.key_log = true;
                 options.connection.rendezvous = rendezvous(global).await?;
@@ -171,6 +173,11 @@ impl Admission {
                 if arguments.threads.is_some_and(|threads| threads > 1) {
                     return Err(CommandError::usage(
                         "over MMSP/1 one thread serves all clients; leave out --threads",
+                    ));
+                }
+                if arguments.cid_prefix.is_some() || arguments.cid_length.is_some() {
+                    return Err(CommandError::usage(
+                        "MMSP/1 has no connection IDs of such a form; leave out --cid-prefix and --cid-length",
                     ));
                 }
                 let mut server = Mmsp1Options::new(from.clone());

@@ -151,6 +151,7 @@ const TEXTS: [&str; 8] = [
 /// A block of each kind, with its name.
 pub(super) fn blocks() -> Vec<(&'static str, Vec<u8>)> {
     let id = ConnectionId::from_u64(0x0102_0304_0506_0708);
+    let longest = ConnectionId::from_slice(&[0x4c; 20]).unwrap_or(id);
     let (path, stream) = (PathId(1), StreamId(4));
     let mut blocks: Vec<(&'static str, Vec<u8>)> = handshake_blocks();
     let address = ([10, 0, 0, 2], 4455).into();
@@ -171,6 +172,16 @@ pub(super) fn blocks() -> Vec<(&'static str, Vec<u8>)> {
         (
             "new-cid",
             Block::NewCid(NewCid { path, sequence: 2, retire_prior_to: 1, id, reset_token: [3; 16] }),
+        ),
+        (
+            "new-cid-longest",
+            Block::NewCid(NewCid {
+                path,
+                sequence: 2,
+                retire_prior_to: 1,
+                id: longest,
+                reset_token: [3; 16],
+            }),
         ),
         ("retire-cid", Block::RetireCid(RetireCid { path, sequence: 0 })),
         ("add-address", Block::AddAddress(AddAddress { id: 1, sequence: 1, priority: 1, cost: 1, address })),

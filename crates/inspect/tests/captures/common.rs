@@ -8,7 +8,8 @@ use std::time::Duration;
 use manyway_inspect::capture::{self, Item};
 use manyway_inspect::{Inspector, KeyLog, Packet};
 use manyway_proto::{
-    ByteCount, ConnectionConfig, ConnectionError, Ecn, FourTuple, Instant, LocalAddress, StreamId, Transmit,
+    ByteCount, ConnectionConfig, ConnectionError, Ecn, FourTuple, IdLayout, Instant, LocalAddress, StreamId,
+    Transmit,
 };
 use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit};
 use manyway_sim::traffic::Streams;
@@ -119,6 +120,11 @@ pub(crate) struct Recorded {
 /// A connection over two paths that carries this much from the client to the server, with a key update every 100
 /// packets, and is closed.
 pub(crate) fn connection(seed: u64, total: ByteCount) -> Recorded {
+    connection_with_ids(seed, total, IdLayout::default())
+}
+
+/// The same, with this form of the server's connection IDs.
+pub(crate) fn connection_with_ids(seed: u64, total: ByteCount, ids: IdLayout) -> Recorded {
     let mut config = ConnectionConfig::default();
     config.key_limits.update_after_packets = 100;
     let config = Arc::new(config);
@@ -130,7 +136,10 @@ pub(crate) fn connection(seed: u64, total: ByteCount) -> Recorded {
             inner.set_key_log(secrets.clone());
             Tap { inner, seen: Arc::default() }
         },
-        |rng| Tap { inner: EndpointPeer::server(Arc::clone(&config), rng), seen: Arc::clone(&seen) },
+        |mut rng| {
+            let inner = EndpointPeer::server(Arc::clone(&config), rng.fork());
+            Tap { inner: inner.configured(rng, |config| config.ids = ids), seen: Arc::clone(&seen) }
+        },
     );
     pair.connect(10 * SECOND).unwrap();
     pair.transfer(Side::Client, total, MINUTE).unwrap();

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use manyway_inspect::{Inside, Label, Level, Packet, Sealed};
-use manyway_proto::{ByteCount, Side, StreamId};
+use manyway_proto::{ByteCount, IdLayout, Side, StreamId};
 use manyway_wire::PathId;
 use manyway_wire::mmsp2::Block;
 
-use crate::common::{connection, inspect, pcap, pcapng};
+use crate::common::{connection, connection_with_ids, inspect, pcap, pcapng};
 
 const TOTAL: ByteCount = ByteCount(15_000_000);
 
@@ -36,6 +36,18 @@ fn every_packet_of_a_connection_over_two_paths_decrypts_through_key_updates() {
         }
     }
     assert_eq!(client_stream(&packets), recorded.written.bytes(0, TOTAL.to_usize()));
+}
+
+// spec 4.2
+#[test]
+fn packets_decrypt_whatever_the_length_of_the_servers_ids() {
+    for length in [9, 13, 20] {
+        let ids = IdLayout::new(length, &[0x4c]).unwrap();
+        let recorded = connection_with_ids(1, ByteCount(500_000), ids);
+        let packets = inspect(&pcap(&recorded.seen), &recorded.key_log);
+        check_all_opened(&packets);
+        assert_eq!(client_stream(&packets), recorded.written.bytes(0, 500_000));
+    }
 }
 
 /// What the client wrote to its first stream, from the blocks in the capture.

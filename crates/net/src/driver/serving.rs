@@ -81,6 +81,7 @@ impl Serving<'_> {
             self.connections.advertised = Some(advertised.clone());
         }
         if let Some(server) = server {
+            config.ids = server.ids;
             self.connections.authoriser = Some(Arc::clone(&server.authoriser));
             let mut connection = connection.clone();
             connection.advertised.clone_from(&advertised);

@@ -134,6 +134,7 @@ pub struct Relay {
     pub passes: Arc<AtomicBool>,
     /// Bytes from clients.
     pub upward: Arc<AtomicU64>,
+    moves: Arc<AtomicU64>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -146,9 +147,15 @@ impl Relay {
         let socket = Arc::new(UdpSocket::bind(own).await.unwrap());
         let address = socket.local_addr().unwrap();
         let (passes, upward) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU64::new(0)));
-        let server = Arc::new(Mutex::new(server));
-        let task = tokio::spawn(relay(socket, Arc::clone(&server), Arc::clone(&passes), Arc::clone(&upward)));
-        Self { address, server, passes, upward, task }
+        let (server, moves) = (Arc::new(Mutex::new(server)), Arc::new(AtomicU64::new(0)));
+        let figures = (Arc::clone(&upward), Arc::clone(&moves));
+        let task = tokio::spawn(relay(socket, Arc::clone(&server), Arc::clone(&passes), figures));
+        Self { address, server, passes, upward, moves, task }
+    }
+
+    /// From now on the server sees clients at other ports, as behind a NAT that was restarted.
+    pub fn change_ports(&self) {
+        self.moves.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Another server replaces the one before.
@@ -171,14 +178,18 @@ async fn relay(
     inner: Arc<UdpSocket>,
     server: Arc<Mutex<SocketAddr>>,
     passes: Arc<AtomicBool>,
-    upward: Arc<AtomicU64>,
+    (upward, moves): (Arc<AtomicU64>, Arc<AtomicU64>),
 ) {
+    let mut moved = 0;
     let mut legs = std::collections::BTreeMap::<SocketAddr, Leg>::new();
     let mut buffer = vec![0; 65_536];
     loop {
         let Ok((length, from)) = inner.recv_from(&mut buffer).await else { continue };
         if !passes.load(Ordering::Relaxed) {
             continue;
+        }
+        if std::mem::replace(&mut moved, moves.load(Ordering::Relaxed)) != moved {
+            legs.clear();
         }
         if let std::collections::btree_map::Entry::Vacant(vacant) = legs.entry(from) {
             let outer = Arc::new(UdpSocket::bind((IpAddr::V4(Ipv4Addr::LOCALHOST), 0)).await.unwrap());

@@ -102,7 +102,7 @@ impl Endpoint {
         stream: Option<FourTuple>,
     ) -> Result<ConnectionHandle, ConnectError> {
         let config = Arc::clone(&client.connection);
-        let local_id = self.reset_key.issue_id(self.rng.next_u64());
+        let local_id = self.reset_key.issue_id(&mut self.rng);
         let original_destination = ConnectionId::from_u64(self.rng.next_u64());
         let parameters = own_parameters(&config, local_id, None);
         let tls = Arc::clone(&client.tls);

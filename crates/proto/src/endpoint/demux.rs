@@ -1,7 +1,5 @@
 //! Finds the connection and path of a packet, by its destination id.
 
-use std::collections::BTreeMap;
-
 use manyway_wire::{ConnectionId, PathId};
 
 use crate::Rng;
@@ -10,10 +8,10 @@ use crate::collections::id_table::IdTable;
 /// The ids of all connections.
 #[derive(Debug)]
 pub(super) struct Demux {
-    /// Ids of 8 bytes, as this end issues them.
-    short: IdTable,
-    /// Other ids, which clients choose for their first flights.
-    other: BTreeMap<ConnectionId, Route>,
+    /// Ids of 8 bytes, as an end issues them unless it was told otherwise.
+    short: IdTable<u64>,
+    /// All others.
+    other: IdTable<ConnectionId>,
 }
 
 /// The slot of a connection, and the path.
@@ -25,28 +23,31 @@ pub(super) struct Route {
 
 impl Demux {
     pub(super) fn new(rng: &mut Rng) -> Self {
-        Self { short: IdTable::new(rng), other: BTreeMap::new() }
+        let key = (rng.next_u64(), rng.next_u64());
+        Self { short: IdTable::new(key), other: IdTable::new(key) }
     }
 
-    /// The route of an id. Costs O(1) for ids that this end issued.
+    /// The route of an id. Costs O(1) on average.
     pub(super) fn get(&self, id: &ConnectionId) -> Option<Route> {
-        match short(id) {
-            Some(short) => self.short.get(short).map(|(slot, path)| Route { slot, path: PathId(path) }),
-            None => self.other.get(id).copied(),
-        }
+        let found = match short(id) {
+            Some(short) => self.short.get(short),
+            None => self.other.get(*id),
+        };
+        found.map(|(slot, path)| Route { slot, path: PathId(path) })
     }
 
     pub(super) fn insert(&mut self, id: ConnectionId, route: Route) {
+        let route = (route.slot, route.path.0);
         match short(&id) {
-            Some(short) => self.short.insert(short, (route.slot, route.path.0)),
-            None => drop(self.other.insert(id, route)),
+            Some(short) => self.short.insert(short, route),
+            None => self.other.insert(id, route),
         }
     }
 
     pub(super) fn remove(&mut self, id: &ConnectionId) {
         match short(id) {
             Some(short) => self.short.remove(short),
-            None => drop(self.other.remove(id)),
+            None => self.other.remove(*id),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::mmsp2::reset_token::ResetKey;
 use crate::mmsp2::tls::{Handshake, NewKeys};
 use crate::mmsp2::{Start, own_parameters};
 use crate::path::manager::PathManager;
-use crate::{ConnectionConfig, FourTuple, Instant, LocalCandidate};
+use crate::{ConnectionConfig, FourTuple, IdLayout, Instant, LocalCandidate, Shard};
 
 /// The ids of both ends; every connection created here has the same.
 const ORIGINAL_DESTINATION: u64 = 0xF1F1_F1F1_F1F1_F1F1;
@@ -56,7 +56,7 @@ impl Endpoint {
             Side::Server => (SERVER, CLIENT),
         };
         let (local_id, remote_id) = (ConnectionId::from_u64(local_id), ConnectionId::from_u64(remote_id));
-        let peer_reset_key = ResetKey::new(&end.peer_reset_key, crate::Shard::ALONE);
+        let peer_reset_key = ResetKey::new(&end.peer_reset_key, Shard::ALONE, IdLayout::default());
         let answered = (end.side == Side::Client).then_some((original_destination, &peer_reset_key));
         let parameters = own_parameters(&end.peer, remote_id, answered);
         // The handshake is discarded unused: a server's costs least.

@@ -54,7 +54,7 @@ impl Endpoint {
     fn handle_stranger(&mut self, now: Instant, arrival: Arrival<'_>, origin: Origin) {
         let HeaderForm::Long { destination, source, .. } = arrival.header.form else { return };
         let tuple = arrival.tuple;
-        let least = ConnectionId::LENGTH;
+        let least = ConnectionId::MIN_ISSUED;
         if self.config.server.is_none()
             || is_too_small(&tuple, arrival.datagram.len())
             || destination.as_slice().len() < least
@@ -181,6 +181,14 @@ impl Endpoint {
         self.touch(handle);
     }
 
+    /// Handles a datagram whose header cannot be read: a reset may be shorter than any packet to an ID of this endpoint.
+    // spec 7.36
+    pub(super) fn handle_undecodable(&mut self, now: Instant, datagram: &[u8]) {
+        if datagram.first().is_some_and(|first| first >> 6 == 1) {
+            self.take_reset(now, datagram);
+        }
+    }
+
     /// Ends the connection whose reset token is at the end of the datagram; false if there is none.
     pub(super) fn take_reset(&mut self, now: Instant, datagram: &[u8]) -> bool {
         let Some(token) = datagram.last_chunk::<16>() else { return false };
@@ -204,7 +212,8 @@ impl Endpoint {
         let mut bytes = vec![0; length];
         self.rng.fill(&mut bytes);
         if let Some(first) = bytes.first_mut() {
-            *first = (*first & 0x3f) | 0x40;
+            // spec 4.5: bit 0x20 of a packet is clear
+            *first = (*first & 0x1f) | 0x40;
         }
         if let Some(end) = bytes.last_chunk_mut::<16>() {
             *end = self.reset_key.token(id);
@@ -290,7 +299,7 @@ mod tests {
         let mut buffer = Vec::new();
         client.poll_transmit(now, &mut buffer).unwrap();
         let HeaderForm::Long { destination, source, .. } =
-            manyway_wire::mmsp2::decode_protected(&buffer).unwrap().form
+            manyway_wire::mmsp2::decode_protected(&buffer, 8).unwrap().form
         else {
             panic!("a client begins with a long header")
         };

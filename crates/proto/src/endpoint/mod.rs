@@ -38,7 +38,9 @@ use crate::mmsp2::reset_token::ResetKey;
 use crate::mmsp2::{Arrival, ArrivalRow, IdChange};
 use crate::path::InterfaceMtus;
 use crate::rendezvous::RelayKey;
-use crate::{ConnectionConfig, Ecn, FourTuple, Instant, Rng, SendRefusal, Shard, Transmit, Undelivered};
+use crate::{
+    ConnectionConfig, Ecn, FourTuple, IdLayout, Instant, Rng, SendRefusal, Shard, Transmit, Undelivered,
+};
 
 use admission::Admission;
 use cookie::CookieKeys;
@@ -63,6 +65,8 @@ pub struct EndpointConfig {
     /// Which one of several endpoints on the same port it is; all of them need the same `reset_key`. Default
     /// [`Shard::ALONE`]. Clients over MMSP/1, which has no connection IDs, need an endpoint that is alone.
     pub shard: Shard,
+    /// Length and first bytes of the connection IDs that it issues. Default 8 bytes without a prefix.
+    pub ids: IdLayout,
     /// Which one of those endpoints gets a new client; `None` (the default): the one to which its random connection ID
     /// leads. Clients that come over a stream are not placed.
     pub placer: Option<Arc<dyn Placer>>,
@@ -128,7 +132,7 @@ impl Endpoint {
             key
         });
         let (shard, placer) = (config.shard, config.placer.clone());
-        let reset_key = Arc::new(ResetKey::new(&key, shard));
+        let reset_key = Arc::new(ResetKey::new(&key, shard, config.ids));
         Self {
             config,
             slots: Slots::default(),
@@ -212,7 +216,8 @@ impl Endpoint {
     /// How many of the first bytes are packets with a short header and one destination, which is an id of a connection,
     /// and where they belong.
     fn find_row(&self, row: &[u8], size: usize) -> Option<(usize, ConnectionHandle, PathId)> {
-        let mut destinations = row.chunks(size).map(short_destination);
+        let id_length = self.reset_key.id_length();
+        let mut destinations = row.chunks(size).map(|datagram| short_destination(datagram, id_length));
         let id = destinations.next().flatten()?;
         let (handle, path) = self.find(&id)?;
         let packets = 1 + destinations.take_while(|other| *other == Some(id)).count();
@@ -233,7 +238,10 @@ impl Endpoint {
         if datagram.first().is_some_and(|byte| byte >> 6 == 0) {
             return self.handle_mmsp1(now, tuple, datagram);
         }
-        let Ok(header) = manyway_wire::mmsp2::decode_protected(datagram) else { return };
+        let id_length = self.reset_key.id_length();
+        let Ok(header) = manyway_wire::mmsp2::decode_protected(datagram, id_length) else {
+            return self.handle_undecodable(now, datagram);
+        };
         let id = match &header.form {
             HeaderForm::Long { destination, .. } | HeaderForm::Short { destination } => *destination,
             HeaderForm::OtherVersion { .. } => {

@@ -165,7 +165,7 @@ mod tests {
     use crate::mmsp2::Start;
     use crate::mmsp2::reset_token::ResetKey;
     use crate::mmsp2::tls::testing;
-    use crate::{ConnectionConfig, FourTuple, Instant, LocalAddress, Rng};
+    use crate::{ConnectionConfig, FourTuple, IdLayout, Instant, LocalAddress, Rng};
 
     fn connection() -> Connection {
         let start = Start {
@@ -173,7 +173,7 @@ mod tests {
             config: Arc::new(ConnectionConfig::default()),
             interfaces: crate::path::InterfaceMtus::default(),
             rng: Rng::from_seed([1; 32]),
-            reset_key: Arc::new(ResetKey::new(&[2; 32], crate::Shard::ALONE)),
+            reset_key: Arc::new(ResetKey::new(&[2; 32], crate::Shard::ALONE, IdLayout::default())),
             original_destination: ConnectionId::from_u64(3),
             local_id: ConnectionId::from_u64(4),
             tls: testing::pair().1,

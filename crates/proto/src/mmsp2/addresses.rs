@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use manyway_wire::{ConnectionId, PathId};
+use manyway_wire::PathId;
 
 use super::Mmsp2;
 use crate::EncryptionLevel;
@@ -74,11 +74,11 @@ impl Mmsp2 {
 
     /// The path to that address whose packets match the quoted one.
     pub(crate) fn quoted_path(&self, engine: &Engine, remote: SocketAddr, quoted: &[u8]) -> Option<PathId> {
-        let quoted = quoted.get(1..)?.get(..ConnectionId::LENGTH)?;
+        let quoted = quoted.get(1..)?;
         let to_it = engine.paths.iter().filter(|path| path.is_datagram() && path.tuple().remote == remote);
         let mut named = to_it.filter(|path| {
             let used = self.ids.remote.current(path.id);
-            used.is_some_and(|used| used.as_slice() == quoted)
+            used.is_some_and(|used| quoted.starts_with(used.as_slice()))
         });
         named.next().map(|path| path.id)
     }

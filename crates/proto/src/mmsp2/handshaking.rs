@@ -189,14 +189,15 @@ mod tests {
     use super::is_from_server;
     use crate::mmsp2::own_parameters;
     use crate::mmsp2::reset_token::ResetKey;
-    use crate::{ConnectionConfig, Shard};
+    use crate::{ConnectionConfig, IdLayout, Shard};
 
     #[test]
     fn parameters_of_a_server_are_told_from_those_of_a_client() {
         let (config, id) = (ConnectionConfig::default(), ConnectionId::from_u64(1));
         let client = own_parameters(&config, id, None);
         assert!(!is_from_server(&client));
-        let server = own_parameters(&config, id, Some((id, &ResetKey::new(&[0; 32], Shard::ALONE))));
+        let key = ResetKey::new(&[0; 32], Shard::ALONE, IdLayout::default());
+        let server = own_parameters(&config, id, Some((id, &key)));
         assert!(is_from_server(&server));
         for part in [
             manyway_wire::mmsp2::Parameters { original_destination: Some(id), ..client.clone() },

@@ -100,6 +100,11 @@ impl LocalIds {
         self.reset_key.shard()
     }
 
+    /// Bytes of each of them.
+    pub(crate) fn id_length(&self) -> usize {
+        self.reset_key.id_length()
+    }
+
     /// Issues the missing ids of every path up to `highest` that was not closed.
     pub(crate) fn issue_up_to(&mut self, highest: PathId, rng: &mut Rng) {
         if self.of(PathId::FIRST) > 0 {
@@ -129,7 +134,7 @@ impl LocalIds {
         let ahead = if path <= self.opened { OF_OPEN_PATH } else { OF_NEXT_PATH };
         for _ in self.of(path)..ahead {
             let Ok(sequence) = u32::try_from(self.next_sequence(path)) else { return };
-            let id = self.reset_key.issue_id(rng.next_u64());
+            let id = self.reset_key.issue_id(rng);
             let at = self.ids.partition_point(|issued| issued.path <= path);
             self.ids.insert(at, Issued { path, sequence, id, wanted: true, told: false });
             self.wanted += 1;

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use manyway_wire::frame::RawBlocks;
-use manyway_wire::mmsp2::{Block, HeaderForm, LongKind, ProtectedPacket, SHORT_NUMBER_OFFSET, StreamData};
+use manyway_wire::mmsp2::{Block, HeaderForm, LongKind, ProtectedPacket, StreamData};
 use manyway_wire::{ConnectionId, PathId};
 
 use super::{Checked, Life, Mmsp2};
@@ -144,7 +144,7 @@ impl Reception<'_> {
             if rest.is_empty() {
                 break;
             }
-            header = manyway_wire::mmsp2::decode_protected(rest);
+            header = manyway_wire::mmsp2::decode_protected(rest, self.wire.ids.local.id_length());
         }
         self.wire.carry_out(self.engine, now);
     }
@@ -152,7 +152,7 @@ impl Reception<'_> {
     /// Takes all packets of the row.
     fn run_row(&mut self, now: Instant, arrival: ArrivalRow<'_>) {
         let ArrivalRow { tuple, ecn, path, row, size } = arrival;
-        let header = Header { number_offset: SHORT_NUMBER_OFFSET, source: None };
+        let header = Header { number_offset: 1 + self.wire.ids.local.id_length(), source: None };
         let heard = Heard { now, path, tuple, datagram: size };
         let mut facts = PacketFacts { level: EncryptionLevel::OneRtt, heard };
         let mut is_any_taken = false;

@@ -7,27 +7,27 @@ use manyway_wire::ConnectionId;
 use ring::hmac;
 
 use crate::shard::Shard;
+use crate::{IdLayout, Rng};
 
 /// Length of a reset token in bytes.
 pub(crate) const RESET_TOKEN_LENGTH: usize = 16;
 
-/// Random bytes of an id; the rest proves the issuer.
-const RANDOM: usize = 6;
-/// Bytes of the proof.
-const PROOF: usize = ConnectionId::LENGTH - RANDOM;
+/// Last bytes of an id, which prove the issuer.
+const PROOF: usize = 2;
 
 /// Derives reset tokens from ids, so that none has to be stored.
 pub(crate) struct ResetKey {
     key: hmac::Key,
     /// Whose ids it issues.
     shard: Shard,
+    layout: IdLayout,
 }
 
 impl ResetKey {
     /// Takes the permanent key of the endpoint. An endpoint that keeps it over a restart can end connections from
     /// before.
-    pub(crate) fn new(key: &[u8; 32], shard: Shard) -> Self {
-        Self { key: hmac::Key::new(hmac::HMAC_SHA256, key), shard }
+    pub(crate) fn new(key: &[u8; 32], shard: Shard, layout: IdLayout) -> Self {
+        Self { key: hmac::Key::new(hmac::HMAC_SHA256, key), shard, layout }
     }
 
     /// The id of this endpoint towards a client, derived from the two ids of the client.
@@ -41,18 +41,36 @@ impl ResetKey {
         context.update(original_destination.as_slice());
         context.update(source.as_slice());
         let tag = context.sign();
-        let bytes = tag.as_ref().first_chunk::<8>().copied().unwrap_or_default();
-        self.issue_id(u64::from_be_bytes(bytes))
+        self.issue_from(tag.as_ref().first_chunk().copied().unwrap_or_default())
     }
 
-    /// An id from 48 random bits and two more bytes, a keyed hash of them, by which this endpoint recognises its own
-    /// ids. To any other host the whole id is random (spec 4.23), but for the index of one of several endpoints (spec 4.25).
-    pub(crate) fn issue_id(&self, random: u64) -> ConnectionId {
-        let mut bytes = random.to_be_bytes();
-        let (random, proof) = bytes.split_at_mut(RANDOM);
-        self.shard.mark(random);
-        proof.copy_from_slice(&self.proof(random));
-        ConnectionId::from_u64(u64::from_be_bytes(bytes))
+    /// A random id.
+    pub(crate) fn issue_id(&self, rng: &mut Rng) -> ConnectionId {
+        let mut random = [0; ConnectionId::MAX_LENGTH];
+        let (first, more) = random.split_at_mut(IdLayout::SHORTEST);
+        first.copy_from_slice(&rng.next_u64().to_be_bytes());
+        if self.layout.length() > IdLayout::SHORTEST {
+            rng.fill(more);
+        }
+        self.issue_from(random)
+    }
+
+    /// An id from random bytes, the last two replaced by a keyed hash of the others, by which this endpoint recognises its
+    /// own ids. To any other host the whole id is random (spec 4.23), but for its prefix (spec 4.39) and the index of one
+    /// of several endpoints (spec 4.25).
+    fn issue_from(&self, mut bytes: [u8; ConnectionId::MAX_LENGTH]) -> ConnectionId {
+        self.shard.mark(&mut bytes);
+        bytes.iter_mut().zip(self.layout.prefix()).for_each(|(byte, of_prefix)| *byte = *of_prefix);
+        let id = bytes.get_mut(..self.layout.length()).unwrap_or_default();
+        if let Some((random, proof)) = id.split_last_chunk_mut::<PROOF>() {
+            *proof = self.proof(random);
+        }
+        ConnectionId::from_slice(id).unwrap_or(ConnectionId::EMPTY)
+    }
+
+    /// Bytes of each id.
+    pub(crate) fn id_length(&self) -> usize {
+        self.layout.length()
     }
 
     /// Whose ids it issues.
@@ -60,11 +78,14 @@ impl ResetKey {
         self.shard
     }
 
-    /// Whether this endpoint, or a predecessor with the same key, may have issued the id: true for all its own ids,
-    /// and for one in 65 536 of all others.
+    /// Whether this endpoint, or a predecessor with the same key and layout, may have issued the id: true for all its own
+    /// ids, and for one in 65 536 of all others.
     pub(crate) fn may_have_issued(&self, id: &ConnectionId) -> bool {
-        let Some((random, proof)) = id.as_slice().split_at_checked(RANDOM) else { return false };
-        proof == self.proof(random)
+        let id = id.as_slice();
+        // With another prefix it is of another server with the same key, whose connection must not be reset.
+        let is_own = id.len() == self.id_length() && id.starts_with(self.layout.prefix());
+        let parts = Some(id).filter(|_| is_own).and_then(|id| id.split_last_chunk());
+        parts.is_some_and(|(random, proof)| *proof == self.proof(random))
     }
 
     fn proof(&self, random: &[u8]) -> [u8; PROOF] {
@@ -114,7 +135,7 @@ mod tests {
     use super::*;
 
     fn alone(byte: u8) -> ResetKey {
-        ResetKey::new(&[byte; 32], Shard::ALONE)
+        ResetKey::new(&[byte; 32], Shard::ALONE, IdLayout::default())
     }
 
     #[test]
@@ -126,18 +147,44 @@ mod tests {
         assert_ne!(key.token(&id), other.token(&id));
     }
 
+    fn layouts() -> [IdLayout; 4] {
+        [(8, 0), (13, 0), (13, 5), (20, 3)]
+            .map(|(length, prefix)| IdLayout::new(length, &[0x4c; 5][..prefix]).unwrap())
+    }
+
     // spec 4.11, 4.23
     #[test]
     fn an_endpoint_recognises_its_own_ids_and_hardly_any_other() {
-        let (key, other) = (alone(1), alone(2));
-        let client = (ConnectionId::from_u64(5), ConnectionId::from_u64(6));
-        assert!(key.may_have_issued(&key.derive_id(&client.0, &client.1)));
-        for random in 0..1000 {
-            assert!(key.may_have_issued(&key.issue_id(random << 16 | 7)));
+        let mut rng = Rng::from_seed([3; 32]);
+        for layout in layouts() {
+            let [key, other] = [[1; 32], [2; 32]].map(|key| ResetKey::new(&key, Shard::ALONE, layout));
+            let client = (ConnectionId::from_u64(5), ConnectionId::from_u64(6));
+            assert!(key.may_have_issued(&key.derive_id(&client.0, &client.1)));
+            for _ in 0..1000 {
+                assert!(key.may_have_issued(&key.issue_id(&mut rng)));
+            }
+            let taken = (0..50_000).filter(|_| key.may_have_issued(&other.issue_id(&mut rng))).count();
+            assert!(taken < 9, "{taken}");
+            assert!(!key.may_have_issued(&ConnectionId::from_slice(&[1; 5]).unwrap()));
         }
-        let taken = (0..100_000_u64).filter(|n| key.may_have_issued(&other.issue_id(n << 16))).count();
-        assert!(taken < 12, "{taken}");
-        assert!(!key.may_have_issued(&ConnectionId::from_slice(&[1; 5]).unwrap()));
+    }
+
+    // spec 4.2, 4.39
+    #[test]
+    fn ids_have_the_length_and_the_prefix_of_the_layout_and_differ_behind_it() {
+        let mut rng = Rng::from_seed([4; 32]);
+        for layout in layouts() {
+            let key = ResetKey::new(&[1; 32], Shard::ALONE, layout);
+            let mut seen = std::collections::BTreeSet::new();
+            for number in 0..1000 {
+                let [client, source] = [number, 2 * number + 1].map(ConnectionId::from_u64);
+                for id in [key.issue_id(&mut rng), key.derive_id(&client, &source)] {
+                    assert_eq!(id.as_slice().len(), layout.length());
+                    assert!(id.as_slice().starts_with(layout.prefix()));
+                    assert!(seen.insert(id.as_slice()[layout.prefix().len()..][..6].to_vec()));
+                }
+            }
+        }
     }
 
     #[test]
@@ -148,18 +195,35 @@ mod tests {
         assert_ne!(key.mark(&[5; 16]), other.mark(&[5; 16]));
     }
 
+    // spec 4.39
+    #[test]
+    fn an_endpoint_does_not_take_ids_of_another_server_with_its_key_for_its_own() {
+        let server =
+            |number| ResetKey::new(&[1; 32], Shard::ALONE, IdLayout::new(11, &[0x4a, 1, number]).unwrap());
+        let mut rng = Rng::from_seed([6; 32]);
+        for _ in 0..100 {
+            let id = server(7).issue_id(&mut rng);
+            assert!(
+                server(7).may_have_issued(&id)
+                    && !server(8).may_have_issued(&id)
+                    && !alone(1).may_have_issued(&id)
+            );
+        }
+    }
+
+    // spec 4.25
     #[test]
     fn ids_lead_to_the_endpoint_that_issued_them_and_all_endpoints_of_the_port_recognise_them() {
-        let keys: Vec<_> =
-            (0..3).map(|index| ResetKey::new(&[1; 32], Shard::new(index, 3).unwrap())).collect();
-        for (index, key) in keys.iter().enumerate() {
-            for random in 0..500_u64 {
-                let client = [random, random + 1].map(ConnectionId::from_u64);
-                let ids = [key.issue_id(random << 40 | 99), key.derive_id(&client[0], &client[1])];
-                for id in ids {
-                    assert_eq!(usize::from(id.as_slice()[1]) % 3, index);
+        let mut rng = Rng::from_seed([5; 32]);
+        for layout in layouts() {
+            let key = |index| ResetKey::new(&[1; 32], Shard::new(index, 3).unwrap(), layout);
+            let keys: Vec<_> = (0..3).map(key).collect();
+            for (index, number) in (0..3).flat_map(|index| (0..200).map(move |number| (index, number))) {
+                let client = [number, number + 1].map(ConnectionId::from_u64);
+                for id in [keys[index].issue_id(&mut rng), keys[index].derive_id(&client[0], &client[1])] {
+                    assert_eq!(usize::from(id.as_slice()[5]) % 3, index);
                     assert!(keys.iter().all(|other| other.may_have_issued(&id)));
-                    assert_eq!(keys[0].token(&id), key.token(&id));
+                    assert_eq!(keys[0].token(&id), keys[index].token(&id));
                 }
             }
         }

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use manyway_proto::identity::{self, AuthorisedKeys, Identity};
 use manyway_proto::{
     ClientConfig, ConnectionConfig, ConnectionHandle, Ecn, Endpoint, EndpointConfig, Event, FourTuple,
-    Instant, LocalAddress, LocalCandidate, Placer, ReadOutcome, Rng, Role, ServerConfig, Shard, StreamId,
+    IdLayout, Instant, LocalAddress, LocalCandidate, Placer, ReadOutcome, Rng, Role, ServerConfig, Shard,
+    StreamId,
 };
 
 const SHARDS: usize = 3;
@@ -44,8 +45,18 @@ fn server_address() -> SocketAddr {
     at("10.9.0.1:4455", 0).address
 }
 
+/// The longest prefix, and the longest IDs.
+fn layouts() -> [IdLayout; 3] {
+    let layout = |length, prefix: &[u8]| IdLayout::new(length, prefix).unwrap();
+    [IdLayout::default(), layout(13, &[0x4c, 1, 2, 3, 4]), layout(20, &[])]
+}
+
 impl Port {
     fn new() -> Self {
+        Self::with_ids(IdLayout::default())
+    }
+
+    fn with_ids(ids: IdLayout) -> Self {
         let server = Identity::from_seed(&[1; 32]);
         let client = Identity::from_seed(&[2; 32]);
         let authorised: Arc<AuthorisedKeys> = Arc::new([*client.public_key()].into_iter().collect());
@@ -60,6 +71,7 @@ impl Port {
             });
             config.reset_key = Some([9; 32]);
             config.shard = Shard::new(index, SHARDS).unwrap();
+            config.ids = ids;
             config.placer = Some(Arc::clone(&placer));
             Endpoint::new(config, Rng::from_seed([u8::try_from(index).unwrap(); 32]))
         });
@@ -154,7 +166,10 @@ impl Port {
 
 #[test]
 fn clients_are_placed_in_turn_and_all_their_paths_lead_to_the_endpoint_that_has_them() {
-    let mut port = Port::new();
+    layouts().into_iter().for_each(|ids| place_in_turn(Port::with_ids(ids)));
+}
+
+fn place_in_turn(mut port: Port) {
     let handles: Vec<_> = (0..9).map(|n| port.connect(1000 + n)).collect();
     port.run_for(Duration::from_secs(2));
     assert_eq!(port.loads(), [3; SHARDS]);
@@ -232,7 +247,10 @@ fn a_late_copy_of_a_first_flight_starts_no_second_connection_elsewhere() {
 
 #[test]
 fn a_client_under_load_returns_its_info_whichever_endpoint_made_it() {
-    let mut port = Port::new();
+    layouts().into_iter().for_each(|ids| return_infos(Port::with_ids(ids)));
+}
+
+fn return_infos(mut port: Port) {
     // So many half-open connections that every endpoint asks for INFO.
     port.is_mute = true;
     for n in 0..90 {

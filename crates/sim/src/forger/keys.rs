@@ -142,10 +142,10 @@ impl Keys {
     }
 }
 
-/// The packets of a datagram: their ranges and headers.
+/// The packets of a datagram between endpoints whose IDs have 8 bytes: their ranges and headers.
 pub(super) fn packets(datagram: &[u8]) -> Vec<(HeaderForm, usize, &[u8])> {
     let (mut found, mut rest) = (Vec::new(), datagram);
-    while let Ok(packet) = decode_protected(rest) {
+    while let Ok(packet) = decode_protected(rest, 8) {
         let (this, next) = rest.split_at(packet.length.min(rest.len()));
         found.push((packet.form, packet.number_offset, this));
         rest = next;

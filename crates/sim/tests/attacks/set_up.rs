@@ -48,7 +48,7 @@ fn size(sent: &[Vec<u8>]) -> usize {
 /// Whether any packet of the datagram has a short header.
 fn has_data_packet(datagram: &[u8]) -> bool {
     let mut rest = datagram;
-    while let Ok(packet) = manyway_wire::mmsp2::decode_protected(rest) {
+    while let Ok(packet) = manyway_wire::mmsp2::decode_protected(rest, 8) {
         if let manyway_wire::mmsp2::HeaderForm::Short { .. } = packet.form {
             return true;
         }

@@ -3,7 +3,7 @@
 //! ```text
 //! long:  |1|1|typ|0 0|len-1|      version 32      | dcid length 8 | dcid … | scid length 8 | scid … |
 //!        | length (varint): packet number, payload and tag | packet number 8-32 | sealed blocks … tag |
-//! short: |0|1|0|0 0|K|len-1| dcid 64 | packet number 8-32 | sealed blocks … tag |
+//! short: |0|1|0|0 0|K|len-1| dcid 64-160 | packet number 8-32 | sealed blocks … tag |
 //! version list: |1|unused 7| version 32 = 0 | dcid length 8 | dcid … | scid length 8 | scid … | version 32 … |
 //! ```
 
@@ -19,9 +19,6 @@ pub const VERSION: u32 = 0x4D4D_5301;
 /// Bytes that a packet must have after the start of its packet number: the sample for header protection begins 4 bytes
 /// in and has 16 (spec 4.7).
 pub const MIN_SEALED: usize = 20;
-
-/// Where the packet number begins behind a short header, from the start of the packet.
-pub const SHORT_NUMBER_OFFSET: usize = 1 + ConnectionId::LENGTH;
 
 const LONG: u8 = 0x80;
 const FIXED: u8 = 0x40;
@@ -100,11 +97,12 @@ pub struct ProtectedPacket {
     pub length: usize,
 }
 
-/// Reads the header of the first packet in `datagram`; a coalesced one begins at `length`.
+/// Reads the header of the first packet in `datagram`; a coalesced one begins at `length`. The connection ID of a short
+/// header has `id_length` bytes, the length of all IDs that the receiver issues (spec 4.2).
 ///
 /// # Errors
 /// [`DecodeError`] if this is no packet; then the rest of the datagram is dropped too (spec 4.9).
-pub fn decode_protected(datagram: &[u8]) -> Result<ProtectedPacket, DecodeError> {
+pub fn decode_protected(datagram: &[u8], id_length: usize) -> Result<ProtectedPacket, DecodeError> {
     let mut reader = Reader::within(Part::Header, 0, datagram);
     let first = reader.u8()?;
     if first & LONG != 0 {
@@ -114,23 +112,20 @@ pub fn decode_protected(datagram: &[u8]) -> Result<ProtectedPacket, DecodeError>
     if first & (FIXED | SHORT_UNUSED) != FIXED {
         return Err(DecodeError::FirstByte { first });
     }
-    let destination = take_id(&mut reader, ConnectionId::LENGTH)?;
-    debug_assert_eq!(reader.offset(), SHORT_NUMBER_OFFSET);
+    let destination = take_id(&mut reader, id_length)?;
+    let number_offset = reader.offset();
     reader.bytes(MIN_SEALED)?;
-    Ok(ProtectedPacket {
-        form: HeaderForm::Short { destination },
-        number_offset: SHORT_NUMBER_OFFSET,
-        length: datagram.len(),
-    })
+    Ok(ProtectedPacket { form: HeaderForm::Short { destination }, number_offset, length: datagram.len() })
 }
 
-/// The destination of a packet with a short header, whose number begins at [`SHORT_NUMBER_OFFSET`] and which extends to
-/// the end of its datagram; `None` if [`decode_protected`] finds none.
-pub fn short_destination(datagram: &[u8]) -> Option<ConnectionId> {
+/// The destination of a packet with a short header, an ID of `id_length` bytes. The packet number follows, and the packet
+/// extends to the end of its datagram. `None` if [`decode_protected`] finds no such packet.
+#[inline]
+pub fn short_destination(datagram: &[u8], id_length: usize) -> Option<ConnectionId> {
     let (first, rest) = datagram.split_first()?;
-    let (id, rest) = rest.split_first_chunk()?;
+    let (id, rest) = rest.split_at_checked(id_length)?;
     let is_short = first & (LONG | FIXED | SHORT_UNUSED) == FIXED && rest.len() >= MIN_SEALED;
-    is_short.then(|| ConnectionId::from_u64(u64::from_be_bytes(*id)))
+    ConnectionId::from_slice(id).filter(|_| is_short)
 }
 
 fn decode_long(first: u8, mut reader: Reader<'_>, total: usize) -> Result<ProtectedPacket, DecodeError> {
@@ -265,11 +260,6 @@ pub fn patch_length(buffer: &mut [u8], field: LengthField, packet_end: usize) {
     if let Some(place) = buffer.get_mut(field.position..field.number_offset()) {
         place.copy_from_slice(&(0x4000 | length).to_be_bytes());
     }
-}
-
-/// Bytes of a short header with a packet number of `number_len` bytes.
-pub fn short_header_len(number_len: usize) -> usize {
-    1 + ConnectionId::LENGTH + number_len
 }
 
 /// Appends a short header with the lowest `number_len` bytes (1 to 4) of `packet_number`; returns where in the

@@ -52,9 +52,9 @@ pub use crypto::{Crypto, crypto_overhead};
 pub use error_code::ErrorCode;
 pub use fields::Field;
 pub use header::{
-    HeaderForm, LengthField, LongHeader, LongKind, MIN_SEALED, ProtectedPacket, SHORT_NUMBER_OFFSET, VERSION,
-    decode_protected, encode_short, encode_version_list, key_phase, number_length, patch_length,
-    reserved_bits_are_clear, short_destination, short_header_len,
+    HeaderForm, LengthField, LongHeader, LongKind, MIN_SEALED, ProtectedPacket, VERSION, decode_protected,
+    encode_short, encode_version_list, key_phase, number_length, patch_length, reserved_bits_are_clear,
+    short_destination,
 };
 pub use liveness::Liveness;
 pub use max_data::MaxData;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! | type 0x90 | flags 0 | length 16 |
-//! | path (varint) | sequence (varint) | retire prior to (varint) | id 64 | reset token 128 |
+//! | path (varint) | sequence (varint) | retire prior to (varint) | id 64-160 | reset token 128 |
 //! ```
 
 use crate::decode_error::DecodeError;
@@ -11,6 +11,8 @@ use crate::ids::{ConnectionId, PathId};
 use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
+
+const RESET_TOKEN_LENGTH: usize = 16;
 
 /// Issues a connection ID under which the peer addresses the sender on one path (as in RFC 9000, section 19.15).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,10 +23,10 @@ pub struct NewCid {
     pub sequence: u64,
     /// The peer must retire the path's IDs with a lower number; at most `sequence`.
     pub retire_prior_to: u64,
-    /// The id, of [`ConnectionId::LENGTH`] bytes.
+    /// The id, of [`MIN_ISSUED`](ConnectionId::MIN_ISSUED) to [`MAX_LENGTH`](ConnectionId::MAX_LENGTH) bytes.
     pub id: ConnectionId,
     /// The last bytes of a stateless reset for this ID.
-    pub reset_token: [u8; 16],
+    pub reset_token: [u8; RESET_TOKEN_LENGTH],
 }
 
 impl NewCid {
@@ -44,7 +46,7 @@ impl NewCid {
         if retire_prior_to > sequence {
             return Err(body.out_of_range(offset, "retire prior to", retire_prior_to));
         }
-        let id = ConnectionId::from_u64(body.u64()?);
+        let id = take_id(&mut body)?;
         let reset_token = body.array()?;
         body.finish()?;
         Ok(Self { path, sequence, retire_prior_to, id, reset_token })
@@ -61,7 +63,7 @@ impl NewCid {
             w.varint(u64::from(self.path.0));
             w.varint(self.sequence);
             w.varint(self.retire_prior_to);
-            w.u64(self.id.leading_u64());
+            w.bytes(self.id.as_slice());
             w.bytes(&self.reset_token);
         });
     }
@@ -70,9 +72,17 @@ impl NewCid {
         varint_len(u64::from(self.path.0))
             + varint_len(self.sequence)
             + varint_len(self.retire_prior_to)
-            + ConnectionId::LENGTH
+            + self.id.as_slice().len()
             + self.reset_token.len()
     }
+}
+
+/// Reads an ID, which extends to the reset token at the end of the body.
+fn take_id(body: &mut Reader<'_>) -> Result<ConnectionId, DecodeError> {
+    let length = body.remaining().saturating_sub(RESET_TOKEN_LENGTH).max(ConnectionId::MIN_ISSUED);
+    let offset = body.offset();
+    ConnectionId::from_slice(body.bytes(length)?)
+        .ok_or_else(|| body.out_of_range(offset, "connection id length", length as u64))
 }
 
 #[cfg(test)]
@@ -91,6 +101,33 @@ mod tests {
     fn every_field_comes_back() {
         round_trip(Block::NewCid(sample(100, 99)));
         round_trip(Block::NewCid(sample(0, 0)));
+    }
+
+    // spec 4.2, 5.90
+    #[test]
+    fn ids_of_8_to_20_bytes_come_back_and_others_are_refused() {
+        for length in 0..=24 {
+            let id = ConnectionId::from_slice(&vec![7; length.min(20)]).unwrap();
+            let block = NewCid { id, ..sample(1, 0) };
+            if (8..=20).contains(&length) {
+                round_trip(Block::NewCid(block));
+                continue;
+            }
+            let mut bytes = Vec::new();
+            encode_block(&mut Writer::new(&mut bytes, 100), NewCid::KIND, 0, 3 + length + 16, |w| {
+                w.bytes(&vec![0; 3 + length + 16]);
+            });
+            let error = refusal(&bytes);
+            if length < 8 {
+                assert!(matches!(error, DecodeError::Truncated { .. }), "{length}: {error}");
+            } else {
+                let value = length as u64;
+                let field = "connection id length";
+                assert!(
+                    matches!(error, DecodeError::OutOfRange { field: f, value: v, .. } if (f, v) == (field, value))
+                );
+            }
+        }
     }
 
     // spec 5.90

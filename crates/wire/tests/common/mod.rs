@@ -86,7 +86,10 @@ const MAKERS: [Maker; 28] = [
         Block::Blocked(Blocked { by })
     },
     |_, v| {
-        let id = ConnectionId::from_u64(v.numbers[2]);
+        let id = ConnectionId::from_slice(
+            &[&v.numbers[2].to_be_bytes()[..], &v.token].concat()[..8 + usize::from(v.choice) % 13],
+        )
+        .unwrap();
         let (sequence, retire_prior_to) = (v.numbers[0], v.numbers[1].min(v.numbers[0]));
         Block::NewCid(NewCid { path: v.path, sequence, retire_prior_to, id, reset_token: v.token })
     },
@@ -239,6 +242,10 @@ pub(crate) fn any_parameters() -> impl Strategy<Value = Parameters> {
 }
 
 /// Any id of 0 to 20 bytes.
+pub(crate) fn any_issued_id() -> impl Strategy<Value = ConnectionId> {
+    vec(any::<u8>(), 8..=20).prop_map(|bytes| ConnectionId::from_slice(&bytes).unwrap())
+}
+
 pub(crate) fn any_id() -> impl Strategy<Value = ConnectionId> {
     vec(any::<u8>(), 0..=20).prop_map(|bytes| ConnectionId::from_slice(&bytes).unwrap())
 }

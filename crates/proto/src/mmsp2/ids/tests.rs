@@ -3,13 +3,11 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Rng, Shard};
+use crate::{IdLayout, Rng, Shard};
 
 fn local() -> (LocalIds, Rng) {
-    (
-        LocalIds::new(ConnectionId::from_u64(1), Arc::new(ResetKey::new(&[1; 32], Shard::ALONE))),
-        Rng::from_seed([2; 32]),
-    )
+    let key = ResetKey::new(&[1; 32], Shard::ALONE, IdLayout::default());
+    (LocalIds::new(ConnectionId::from_u64(1), Arc::new(key)), Rng::from_seed([2; 32]))
 }
 
 fn written(ids: &mut LocalIds) -> Contents {

@@ -531,7 +531,7 @@ fn packets_written_by_the_wire_crate_open_where_its_decoder_finds_them() {
         (EncryptionLevel::Handshake, 0, 300),
         (EncryptionLevel::OneRtt, 6, 70_000),
     ] {
-        let found = decode_protected(rest).unwrap();
+        let found = decode_protected(rest, 8).unwrap();
         let (packet, later) = rest.split_at_mut(found.length);
         let at = Incoming {
             level,
