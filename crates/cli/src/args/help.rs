@@ -109,7 +109,7 @@ mod tests {
             ("caps", 40),
             ("keys", 40),
             ("demo", 40),
-            ("serve", 60),
+            ("serve", 62),
         ] {
             let text = help_of(name, 80);
             let lines = text.lines().count();

@@ -47,10 +47,10 @@ pub struct ServeArgs {
     /// Threads, up to 64; default one for each processor
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub threads: Option<u8>,
-    /// Begin connection IDs with these bytes, at most 5, by which a load balancer finds this server
+    /// First bytes of connection IDs for a balancer
     #[arg(long, value_name = "HEX")]
     pub cid_prefix: Option<CidPrefix>,
-    /// Length of connection IDs, up to 20 bytes; default 8 and those of --cid-prefix, which is also the least
+    /// Length of connection IDs; default 8 + prefix
     #[arg(long, value_name = "BYTES")]
     pub cid_length: Option<u8>,
     /// Show this certificate (PEM, own one first) to clients that trust authorities instead of the key
