@@ -1,6 +1,6 @@
 //! Several clients do random things at once to a server with several threads, over both carriers. Whatever they do, the
 //! bytes that come back are those that were sent, and nothing is left at the end. Made for a race detector, too.
-#![expect(clippy::unwrap_used, reason = "these are tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "these are tests")]
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -43,7 +43,7 @@ fn run(seed: u64) {
                 let (rng, server) = (rng.fork(), address(&server));
                 scope.spawn(move || {
                     block_on(async {
-                        Client::new(server, number, rng).await.run(few_or_many(25, 150)).await
+                        Client::new(server, number, rng).await.run(few_or_many(25, 150)).await;
                     });
                 })
             })
