@@ -1,5 +1,5 @@
 //! Generators for every block and for the parameters.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
