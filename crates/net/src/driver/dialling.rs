@@ -328,10 +328,13 @@ impl Client {
     /// Connects between all pairs whenever the addresses of an end have changed, and keeps the best.
     fn choose_pairs(&mut self, now: Instant, situation: &Situation, steps: &mut Vec<Step>) {
         if self.attempts.as_ref().is_some_and(|attempts| attempts.is_over(now))
-            && let Some(attempts) = self.attempts.take()
+            && let Some(mut attempts) = self.attempts.take()
         {
+            let established: Vec<_> = self.slots.iter().filter_map(TcpSlot::tuple).collect();
+            established.iter().for_each(|tuple| attempts.on_established(tuple));
             let chosen = attempts.choose();
-            steps.extend(chosen.dropped.into_iter().map(Step::Discard));
+            let dropped = chosen.dropped.into_iter().filter(|tuple| !established.contains(tuple));
+            steps.extend(dropped.map(Step::Discard));
             self.adopt(now, &chosen.kept, steps);
         }
         let addresses = (situation.locals.clone(), situation.remotes.clone());
@@ -352,6 +355,7 @@ impl Client {
             let mut is_taken = false;
             for slot in self.slots.iter_mut().filter(|slot| slot.is_of(&tuple.local)) {
                 slot.allowed = AllowedRemote::Only(tuple.remote);
+                is_taken |= slot.tuple() == Some(*tuple);
                 if slot.tuple().is_some_and(|before| before.remote == tuple.remote) {
                     continue;
                 }

@@ -79,6 +79,19 @@ impl PairAttempts {
         true
     }
 
+    /// A pair has a connection already, which stands for an attempt that took too long: through its full queue a new one
+    /// may not be set up in time.
+    pub(super) fn on_established(&mut self, tuple: &FourTuple) {
+        let of_pair = self.attempts.iter_mut().find(|attempt| {
+            is_of_one_interface(&attempt.local, &tuple.local)
+                && attempt.remote == tuple.remote
+                && matches!(attempt.result, Outcome::Pending)
+        });
+        if let Some(attempt) = of_pair {
+            attempt.result = Outcome::Connected { tuple: *tuple, took: PATIENCE };
+        }
+    }
+
     /// A connection of an attempt has ended.
     pub(super) fn on_ended(&mut self, ended: &FourTuple) {
         for attempt in &mut self.attempts {

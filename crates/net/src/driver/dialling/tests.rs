@@ -320,6 +320,33 @@ fn all_disjoint_pairs_are_attempted_once_connected_and_the_first_connection_give
     assert_eq!(steps.iter().filter(|step| matches!(step, Step::AttemptPair(..))).count(), 6);
 }
 
+/// AMS, figure 10.
+#[test]
+fn a_connection_whose_full_queue_delays_a_further_attempt_stays_beside_a_new_address() {
+    let mut dialler = Dialler::new(CarrierChoice::Tcp, PairMode::Disjoint, None);
+    dialler.add(CLIENT);
+    let mut situation = situation(&[]);
+    let second = situation.remotes.pop().unwrap();
+    situation.is_connected = false;
+    let first = stream(1, 50, 1);
+    dialler.advance(at(0), CLIENT, &situation);
+    dialler.on_dialled(at(0), CLIENT, (slot(1), &local(1)), Some(first));
+    dialler.on_used(at(0), CLIENT, first);
+    situation.is_connected = true;
+    // Before there is another address, no pair of the second interface leads anywhere.
+    dialler.advance(at(10), CLIENT, &situation);
+    let took = Duration::from_millis(10);
+    let repeated = stream(1, 51, 1);
+    dialler.on_attempted(at(20), CLIENT, (&local(1), remote(1)), Some((repeated, took)));
+    dialler.advance(at(1100), CLIENT, &situation);
+    situation.remotes.push(second);
+    dialler.advance(at(9000), CLIENT, &situation);
+    let new = stream(2, 60, 2);
+    dialler.on_attempted(at(9020), CLIENT, (&local(2), second), Some((new, took)));
+    assert_eq!(dialler.advance(at(10_100), CLIENT, &situation), [Step::Offer(new)]);
+    assert_eq!(dialler.on_used(at(10_200), CLIENT, new), None);
+}
+
 #[test]
 fn disjoint_pairs_are_of_one_family_each() {
     let mut dialler = Dialler::new(CarrierChoice::Tcp, PairMode::Disjoint, None);
