@@ -16,8 +16,8 @@ pub struct TargetReport {
     pub sample: Rate,
     /// Its moving average, `T_m`.
     pub mean: Rate,
-    /// The sum of all receive windows that the algorithm chose, `W_s`, in bytes; [`TargetRate::most_receive_window`](crate::TargetRate::most_receive_window) may bound
-    /// what is set.
+    /// The sum of all receive windows that the algorithm chose, `W_s`, in bytes;
+    /// [`TargetRate::most_receive_window`](crate::TargetRate::most_receive_window) may bound what is set.
     pub window: ByteCount,
     /// The sum of all receive windows as a percentage of what the target needs without congestion.
     pub congestion_percent: u64,
