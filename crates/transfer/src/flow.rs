@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 use crate::codec::CodecError;
 use crate::error::TransferError;
 use crate::files::{
-    Ending, Reception, Reply, Sent, Source, Steering, Store, WINDOW, Wanted, send_files, watch,
+    Ending, Reception, Reply, Sent, Source, Steering, Store, TOGETHER, WINDOW, Wanted, send_files, watch,
 };
 use crate::frame::{Frame, Verdict};
 use crate::pipe::{consume_received, send_produced};
@@ -150,7 +150,7 @@ impl<'a> Listener<'a> {
         let mut receive = BufReader::with_capacity(BUFFER, receive);
         let receive = &mut receive;
         loop {
-            if receive.buffer().is_empty() {
+            if receive.buffer().is_empty() || self.told.0.len().max(self.told.1.len()) >= TOGETHER {
                 self.hand_over();
             }
             let frame = match read_frame(receive).await {

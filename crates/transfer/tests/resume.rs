@@ -82,8 +82,11 @@ async fn many_small_files_go_on_in_the_middle_of_a_group() {
     for index in 0..1500_usize {
         let directory = source.join((index / 100).to_string());
         std::fs::create_dir_all(&directory).unwrap();
-        std::fs::write(directory.join(index.to_string()), vec![b'0' + (index % 10) as u8; index % 700])
-            .unwrap();
+        std::fs::write(
+            directory.join(index.to_string()),
+            vec![u8::try_from(index % 251).unwrap(); index % 700],
+        )
+        .unwrap();
         content += index % 700;
     }
     let received = Arc::new(Counter::default());

@@ -36,9 +36,8 @@ pub(crate) const WINDOW: usize = 1024;
 /// Most bytes of ENTRY bodies that are announced and not yet done; a single larger one is allowed.
 // transfer 4.1
 pub(crate) const WINDOW_BYTES: usize = 1 << 20;
-
-/// Entries that are handed over at once.
-const TOGETHER: usize = 64;
+/// Most entries, answers or verdicts that are handed over at once.
+pub(crate) const TOGETHER: usize = 64;
 /// Bytes of content that are waited for before announced entries are handed over.
 const SHORT: usize = 16 << 10;
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use tracing::debug;
 
+use super::TOGETHER;
 use super::reception::Reception;
 use crate::directory::{Attributes, Directory, Durability, Target, final_mode};
 use crate::entry::Entry;
@@ -119,7 +120,7 @@ fn settle(reception: &Reception, jobs: Vec<Job>) {
     let named = settled.iter().filter(|settled| settled.outcome.is_ok());
     let parents: BTreeSet<_> = named.map(|settled| settled.entry.path.parent()).collect();
     let safe = sync_parents(reception, &parents);
-    let mut verdicts = Vec::with_capacity(settled.len());
+    let mut verdicts = Vec::new();
     for Settled { index, entry, outcome, left } in settled {
         let outcome = outcome.and_then(|()| safe.clone());
         let outcome = match left {
@@ -134,6 +135,9 @@ fn settle(reception: &Reception, jobs: Vec<Job>) {
             }
         };
         verdicts.push(reception.verdict(index, &entry, outcome));
+        if verdicts.len() >= TOGETHER {
+            reception.say(std::mem::take(&mut verdicts));
+        }
     }
     reception.say(verdicts);
 }
