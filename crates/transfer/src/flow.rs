@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
 use crate::codec::CodecError;
 use crate::error::TransferError;
 use crate::files::{
-    Ending, Reception, Reply, Sent, Source, Steering, Store, WINDOW, Wanted, send_files, watch,
+    Ending, Reception, Reply, Sent, Source, Steering, Store, TOGETHER, WINDOW, Wanted, send_files, watch,
 };
 use crate::frame::{Frame, Verdict};
 use crate::pipe::{consume_received, send_produced};
@@ -56,9 +56,7 @@ where
         if side == Side::Opener {
             read_acceptance(receive).await?;
         }
-        let progress = &**progress;
-        let mut listener =
-            Listener { progress, steering: &steering, replies, verified, heard: Heard::default() };
+        let mut listener = Listener::new(&**progress, &steering, replies, verified);
         let result = listener.run(receive).await;
         result.map(|()| listener.heard)
     };
@@ -102,14 +100,14 @@ where
 
 /// Writes answers and verdicts, as many at once as there are.
 pub(crate) async fn tell<W: AsyncWrite + Unpin>(
-    mut queue: mpsc::Receiver<Frame>,
+    mut queue: mpsc::Receiver<Vec<Frame>>,
     send: &mut W,
 ) -> Result<(), TransferError> {
     let mut waiting = Vec::new();
     let mut bytes = Vec::new();
     while queue.recv_many(&mut waiting, ANSWERS_WAITING).await > 0 {
         bytes.clear();
-        for frame in waiting.drain(..) {
+        for frame in waiting.drain(..).flatten() {
             frame.encode(&mut bytes);
         }
         send.write_all(&bytes).await.map_err(TransferError::stream("answering"))?;
@@ -130,15 +128,31 @@ struct Heard {
 struct Listener<'a> {
     progress: &'a dyn Progress,
     steering: &'a Steering,
-    replies: mpsc::Sender<Reply>,
+    replies: mpsc::Sender<Vec<Reply>>,
     /// Queue of files to be checked once more.
-    verified: std::sync::mpsc::Sender<Sent>,
+    verified: std::sync::mpsc::Sender<Vec<Sent>>,
+    /// What both will get together.
+    told: (Vec<Reply>, Vec<Sent>),
     heard: Heard,
 }
 
-impl Listener<'_> {
+impl<'a> Listener<'a> {
+    fn new(
+        progress: &'a dyn Progress,
+        steering: &'a Steering,
+        replies: mpsc::Sender<Vec<Reply>>,
+        verified: std::sync::mpsc::Sender<Vec<Sent>>,
+    ) -> Self {
+        Self { progress, steering, replies, verified, told: Default::default(), heard: Heard::default() }
+    }
+
     async fn run<R: AsyncRead + Unpin>(&mut self, receive: &mut R) -> Result<(), TransferError> {
+        let mut receive = BufReader::with_capacity(BUFFER, receive);
+        let receive = &mut receive;
         loop {
+            if receive.buffer().is_empty() || self.told.0.len().max(self.told.1.len()) >= TOGETHER {
+                self.hand_over();
+            }
             let frame = match read_frame(receive).await {
                 Err(TransferError::Incomplete { .. }) => {
                     return Err(TransferError::Incomplete { verified: self.heard.report.verified });
@@ -155,6 +169,7 @@ impl Listener<'_> {
                 Frame::Verdict(verdict) => self.on_verdict(verdict)?,
                 Frame::Done(totals) => {
                     self.heard.report.bytes = totals.bytes;
+                    self.hand_over();
                     return read_end(receive).await;
                 }
                 Frame::Refused(failure) => return Err(TransferError::Refused(failure)),
@@ -173,6 +188,19 @@ impl Listener<'_> {
         }
     }
 
+    /// Hands over what has come together, before anything is waited for.
+    fn hand_over(&mut self) {
+        let (replies, verified) = &mut self.told;
+        if !replies.is_empty() {
+            // There is room for every entry that may be ahead; without room the other thread has given up.
+            let _ = self.replies.try_send(std::mem::take(replies));
+        }
+        if !verified.is_empty() {
+            // They are accepted as long as this end listens.
+            let _ = self.verified.send(std::mem::take(verified));
+        }
+    }
+
     /// Passes on the reply to the next entry without one.
     // transfer 4.2
     fn reply(&mut self, reply: Reply) -> Result<(), TransferError> {
@@ -180,8 +208,7 @@ impl Listener<'_> {
             return Err(CodecError::Value { field: "answer", value: self.heard.answered }.into());
         }
         self.heard.answered += 1;
-        // There is room for every entry that may be ahead; without room the other thread has given up.
-        let _ = self.replies.try_send(reply);
+        self.told.0.push(reply);
         Ok(())
     }
 
@@ -200,8 +227,7 @@ impl Listener<'_> {
             Ok(()) => {
                 self.heard.report.verified += 1;
                 if let Some(Ending::Sent(sent)) = ending {
-                    // It is accepted as long as this end listens.
-                    let _ = self.verified.send(sent);
+                    self.told.1.push(sent);
                 }
                 self.progress.on_progress(ProgressEvent::Verified { name: &name });
             }
@@ -238,8 +264,10 @@ async fn join<A, B>(
     Ok((sent, heard))
 }
 
-/// Most answers and verdicts that wait for a slow sender before its files wait.
-const ANSWERS_WAITING: usize = 1024;
+/// Most groups of answers and verdicts that wait for a slow sender before its files wait.
+const ANSWERS_WAITING: usize = 16;
+/// Bytes of answers and verdicts that are read at once.
+const BUFFER: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -252,8 +280,7 @@ mod tests {
         let (replies, _queue) = mpsc::channel(1);
         let (progress, steering) = (NoProgress, Steering::default());
         let (verified, _watched) = std::sync::mpsc::channel();
-        let mut listener =
-            Listener { progress: &progress, steering: &steering, replies, verified, heard: Heard::default() };
+        let mut listener = Listener::new(&progress, &steering, replies, verified);
         let mut has_ended = false;
         let ending = async {
             write_frame(&mut far, &Frame::Done(Totals { files: 0, bytes: 0 })).await.unwrap();

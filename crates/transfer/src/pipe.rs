@@ -175,6 +175,18 @@ pub(crate) struct ChunkSource {
     queue: mpsc::Receiver<io::Result<Bytes>>,
 }
 
+/// A source that knows whether it has to wait.
+pub(crate) trait Arriving: BufRead {
+    /// Whether nothing is there to read at once.
+    fn is_drained(&self) -> bool;
+}
+
+impl Arriving for ChunkSource {
+    fn is_drained(&self) -> bool {
+        self.current.is_empty()
+    }
+}
+
 impl BufRead for ChunkSource {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.current.is_empty()

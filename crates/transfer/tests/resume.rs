@@ -72,6 +72,51 @@ proptest! {
     }
 }
 
+/// Files are announced, answered and named in groups; wherever a connection breaks, no file of a group has a name
+/// without its content, and none is sent again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_small_files_go_on_in_the_middle_of_a_group() {
+    let (here, there) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let source = here.path().join("tree");
+    let mut content = 0;
+    for index in 0..1500_usize {
+        let directory = source.join((index / 100).to_string());
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(
+            directory.join(index.to_string()),
+            vec![u8::try_from(index % 251).unwrap(); index % 700],
+        )
+        .unwrap();
+        content += index % 700;
+    }
+    let received = Arc::new(Counter::default());
+    let server = Server::with_progress(there.path(), ServerConfig::default(), progress(true, &received));
+    let server = server.unwrap();
+    let mut report = None;
+    for budget in [150_000, 100_000, 230_000, u64::MAX] {
+        let (client, far) = breakable(16 * 1024, budget);
+        let answering = tokio::spawn({
+            let server = server.clone();
+            async move { server.run(&far).await }
+        });
+        let result = put(&client, vec![source.clone()], quiet()).await;
+        drop(client);
+        answering.await.unwrap();
+        assert_eq!(result.is_ok(), budget == u64::MAX, "{result:?}");
+        for index in 0..1500_usize {
+            let name = format!("{}/{index}", index / 100);
+            if let Ok(arrived) = std::fs::read(there.path().join("tree").join(&name)) {
+                assert_eq!(arrived, std::fs::read(source.join(&name)).unwrap(), "{name}");
+            }
+        }
+        report = result.ok();
+    }
+    assert_eq!(report.unwrap().bytes, content as u64);
+    assert_eq!(received.moved(), content as u64);
+    assert_same_tree(&source, &there.path().join("tree"));
+    assert_eq!(parts(there.path()), 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_small_files_only_changed_ones_are_sent_again() {
     let (here, there) = (TempDir::new().unwrap(), TempDir::new().unwrap());

@@ -108,7 +108,7 @@ fn several(path: Option<&RelativePath>) -> TransferError {
 /// The thread that reads the stream.
 struct Fetching {
     progress: Arc<dyn Progress>,
-    answers: mpsc::Sender<Frame>,
+    answers: mpsc::Sender<Vec<Frame>>,
     totals: Totals,
     report: Report,
     entries: u64,
@@ -363,7 +363,7 @@ impl Fetching {
 
     /// Sends a frame to the sender; if it is gone, the error shows on the stream.
     fn say(&self, frame: Frame) {
-        let _ = self.answers.blocking_send(frame);
+        let _ = self.answers.blocking_send(vec![frame]);
     }
 }
 

@@ -37,29 +37,33 @@ impl Directory {
         Self { root: self.root.clone() }
     }
 
-    /// Looks up what exists of `path` from earlier, for a file of `size` bytes. Creates nothing.
+    /// Looks up what exists of `path` from earlier, for a file of `size` bytes, and what stands under its name, which
+    /// is refused if it cannot be replaced. Creates nothing.
     // transfer 4.13
-    pub(crate) fn look(&self, path: &RelativePath, size: u64) -> Result<Existing, Failure> {
+    pub(crate) fn look(&self, path: &RelativePath, size: u64) -> Result<(Existing, Target), Failure> {
         let parent = match self.parent(path, Missing::Refuse) {
             Ok(parent) => parent,
-            Err(failure) if failure.reason == Reason::NotFound => return Ok(Existing::Nothing),
+            Err(failure) if failure.reason == Reason::NotFound => {
+                return Ok((Existing::Nothing, Target::Free));
+            }
             Err(failure) => return Err(failure),
         };
-        let target = parent.join(path.last());
-        check_replaceable(&target)?;
+        let place = parent.join(path.last());
+        let target = check_replaceable(&place)?;
         let part = parent.join(part_name(path.last()));
         if let Ok(metadata) = part.symlink_metadata() {
             let identity = own_part(&metadata)?;
             if identity.size > 0 {
-                return Ok(Existing::Part(open(&part)?, identity));
+                return Ok((Existing::Part(open(&part)?, identity), target));
             }
         }
-        match target.symlink_metadata() {
+        let existing = match place.symlink_metadata() {
             Ok(metadata) if metadata.is_file() && metadata.len() == size && size > 0 => {
-                Ok(Existing::Whole(open(&target)?, identity(&metadata)))
+                Existing::Whole(open(&place)?, identity(&metadata))
             }
-            Ok(_) | Err(_) => Ok(Existing::Nothing),
-        }
+            Ok(_) | Err(_) => Existing::Nothing,
+        };
+        Ok((existing, target))
     }
 
     /// Opens the temporary file for `path`, with its content from earlier; creates it and its parent directories if
@@ -67,7 +71,6 @@ impl Directory {
     // transfer 5.1, 5.2
     pub(crate) fn open_part(&self, path: &RelativePath) -> Result<PartFile, Failure> {
         let parent = self.parent(path, Missing::Make)?;
-        check_replaceable(&parent.join(path.last()))?;
         let temporary = parent.join(part_name(path.last()));
         if let Ok(metadata) = temporary.symlink_metadata() {
             own_part(&metadata)?;
@@ -77,28 +80,33 @@ impl Directory {
         #[cfg(windows)]
         std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, 0);
         let file = options.open(&temporary).map_err(|error| Failure::from_io(&error))?;
-        Ok(PartFile { file, temporary })
+        let opened = file.metadata().map(|metadata| identity(&metadata));
+        Ok(PartFile { file, opened: opened.map_err(|error| Failure::from_io(&error))?, temporary })
     }
 
-    /// Gives a complete, closed temporary file its permissions, time and name, if it was not modified since it was
-    /// closed.
+    /// Gives a complete temporary file its permissions, time and name, if it still is as it was when its last byte was
+    /// written. One that is not open any more is opened once more.
     // transfer 5.4, 5.15
     pub(crate) fn settle(
         &self,
         path: &RelativePath,
-        closed: &Identity,
+        (complete, open): (Identity, Option<PartFile>),
         attributes: Attributes,
         (durability, expected): (Durability, Target),
     ) -> Result<(), Failure> {
-        let part = self.open_part(path)?;
-        if part.identity()? != *closed {
+        let part = match open {
+            Some(part) => part,
+            None => self.open_part(path)?,
+        };
+        if part.identity()? != complete {
             return Err(Failure::with_text(
                 Reason::Busy,
                 "its temporary file was changed by another process",
             ));
         }
         let target = self.parent(path, Missing::Refuse)?.join(path.last());
-        let PartFile { file, temporary } = part;
+        check_replaceable(&target)?;
+        let PartFile { file, temporary, .. } = part;
         set_attributes(&file, attributes)
             .and_then(|()| if durability == Durability::Safe { Ok(()) } else { file.sync_all() })
             .map_err(|error| Failure::from_io(&error))?;
@@ -260,6 +268,7 @@ impl Directory {
 #[derive(Debug)]
 pub(crate) struct PartFile {
     file: File,
+    opened: Identity,
     temporary: PathBuf,
 }
 
@@ -267,6 +276,11 @@ impl PartFile {
     /// The file for the content.
     pub(crate) fn file(&mut self) -> &mut File {
         &mut self.file
+    }
+
+    /// Its identity when it was opened.
+    pub(crate) fn opened(&self) -> Identity {
+        self.opened
     }
 
     /// Its current identity.
@@ -325,11 +339,12 @@ fn facts(metadata: &Metadata) -> Result<Facts, Failure> {
 }
 
 // transfer 5.13
-fn check_replaceable(target: &Path) -> Result<(), Failure> {
+fn check_replaceable(target: &Path) -> Result<Target, Failure> {
     match target.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => Err(Failure::new(Reason::IsDirectory)),
         Ok(metadata) if !metadata.is_file() && !metadata.is_symlink() => Err(Failure::new(Reason::NotFile)),
-        Ok(_) | Err(_) => Ok(()),
+        Ok(_) => Ok(Target::Taken),
+        Err(_) => Ok(Target::Free),
     }
 }
 

@@ -16,11 +16,11 @@ macro_rules! laws {
                 part: PartFile,
                 modified: Timestamp,
             ) -> Result<(), crate::failure::Failure> {
-                let closed = part.identity().unwrap();
-                drop(part);
+                let complete = part.identity().unwrap();
                 let attributes = Attributes { mode: 0o640, modified };
                 let target = directory.target(&path(name));
-                directory.settle(&path(name), &closed, attributes, (Durability::Unsafe, target))
+                let safety = (Durability::Unsafe, target);
+                directory.settle(&path(name), (complete, Some(part)), attributes, safety)
             }
 
             #[cfg(unix)]
@@ -35,12 +35,16 @@ macro_rules! laws {
                 let _socket = std::os::unix::net::UnixListener::bind(place.path().join("socket")).unwrap();
                 for name in ["pipe", "socket"] {
                     assert_eq!(directory.look(&path(name), 7).unwrap_err().reason, Reason::NotFile);
-                    assert_eq!(directory.open_part(&path(name)).unwrap_err().reason, Reason::NotFile);
                 }
                 // One that appears while the file arrives.
                 make_pipe(&place.path().join("late"));
-                let failure = settle(&directory, "late", part, Timestamp::default()).unwrap_err();
-                assert_eq!(failure.to_string(), "exists and is not a regular file");
+                drop(part);
+                for target in [Target::Free, Target::Taken] {
+                    let complete = directory.open_part(&path("late")).unwrap().identity().unwrap();
+                    let safety = (Durability::Unsafe, target);
+                    let failure = directory.settle(&path("late"), (complete, None), attributes(0), safety);
+                    assert_eq!(failure.unwrap_err().to_string(), "exists and is not a regular file");
+                }
                 for name in ["pipe", "late"] {
                     assert!(place.path().join(name).symlink_metadata().unwrap().file_type().is_fifo());
                 }
@@ -90,14 +94,17 @@ macro_rules! laws {
                 part.file().write_all(b"new").unwrap();
                 drop(part);
                 assert_eq!(std::fs::read(place.path().join("file")).unwrap(), b"old");
-                let Existing::Part(mut file, identity) = directory.look(&path("file"), 3).unwrap() else {
+                let found = directory.look(&path("file"), 3).unwrap();
+                let (Existing::Part(mut file, identity), Target::Taken) = found else {
                     panic!("it is not found");
                 };
                 let mut text = String::new();
                 file.read_to_string(&mut text).unwrap();
                 assert_eq!((text.as_str(), identity.size()), ("new", 3));
                 drop(file);
-                directory.open_part(&path("file")).unwrap().discard();
+                let part = directory.open_part(&path("file")).unwrap();
+                assert_eq!(part.opened().size(), 3);
+                part.discard();
                 assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
             }
 
@@ -111,7 +118,7 @@ macro_rules! laws {
                 directory.open_part(&path("file")).unwrap().file().write_all(b"other").unwrap();
                 let settled = directory.settle(
                     &path("file"),
-                    &closed,
+                    (closed, None),
                     attributes(0),
                     (Durability::Unsafe, Target::Free),
                 );
@@ -128,8 +135,8 @@ macro_rules! laws {
                 assert_eq!(target, Target::Free);
                 let closed = directory.open_part(&path("file")).unwrap().identity().unwrap();
                 std::fs::write(place.path().join("file"), "first").unwrap();
-                let settled =
-                    directory.settle(&path("file"), &closed, attributes(0), (Durability::Unsafe, target));
+                let safety = (Durability::Unsafe, target);
+                let settled = directory.settle(&path("file"), (closed, None), attributes(0), safety);
                 assert_eq!(settled.unwrap_err().reason, Reason::Name);
                 assert_eq!(std::fs::read(place.path().join("file")).unwrap(), b"first");
                 assert_eq!(directory.target(&path("file")), Target::Taken);
@@ -153,7 +160,7 @@ macro_rules! laws {
                 let place = tempfile::tempdir().unwrap();
                 std::fs::write(place.path().join("file"), "four").unwrap();
                 let directory = Directory::open(place.path()).unwrap();
-                let look = |name: &str, size| directory.look(&path(name), size).unwrap();
+                let look = |name: &str, size| directory.look(&path(name), size).unwrap().0;
                 assert!(matches!(look("file", 4), Existing::Whole(..)));
                 assert!(matches!(look("file", 5), Existing::Nothing));
                 assert!(matches!(look("none", 4), Existing::Nothing));
@@ -221,7 +228,7 @@ macro_rules! laws {
                 std::fs::create_dir(place.path().join("directory")).unwrap();
                 std::fs::write(place.path().join("file"), "").unwrap();
                 let directory = Directory::open(place.path()).unwrap();
-                assert_eq!(directory.open_part(&path("directory")).unwrap_err().reason, Reason::IsDirectory);
+                assert_eq!(directory.look(&path("directory"), 1).unwrap_err().reason, Reason::IsDirectory);
                 assert_eq!(directory.open_part(&path("file/x")).unwrap_err().reason, Reason::NotDirectory);
                 assert_eq!(directory.read(&path("directory")).unwrap_err().reason, Reason::IsDirectory);
                 assert_eq!(directory.read(&path("none")).unwrap_err().reason, Reason::NotFound);
@@ -301,6 +308,21 @@ fn a_file_can_be_opened_only_once_at_a_time() {
     assert!(directory.open_part(&path("file")).is_ok());
 }
 
+/// So that no other request writes into a file that is about to get its name.
+#[cfg(unix)]
+#[test]
+fn a_complete_file_that_stays_open_stays_locked_until_it_has_its_name() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = Directory::open(place.path()).unwrap();
+    let part = directory.open_part(&path("file")).unwrap();
+    let complete = part.identity().unwrap();
+    assert_eq!(directory.open_part(&path("file")).unwrap_err().reason, Reason::Busy);
+    let safety = (Durability::Unsafe, Target::Free);
+    directory.settle(&path("file"), (complete, Some(part)), attributes(0), safety).unwrap();
+    assert!(place.path().join("file").exists());
+    assert_eq!(directory.open_part(&path("file")).unwrap().opened().size(), 0);
+}
+
 /// A link to a file elsewhere must not be written through.
 #[cfg(unix)]
 #[test]
@@ -312,7 +334,7 @@ fn a_link_in_the_place_of_a_temporary_file_is_refused() {
     let directory = Directory::open(place.path()).unwrap();
     std::os::unix::fs::symlink(&secret, place.path().join(".soft.manyway-part")).unwrap();
     assert_eq!(directory.open_part(&path("soft")).unwrap_err().reason, Reason::SymbolicLink);
-    assert!(matches!(directory.look(&path("soft"), 6).unwrap(), Existing::Nothing));
+    assert!(matches!(directory.look(&path("soft"), 6).unwrap(), (Existing::Nothing, Target::Free)));
     if std::fs::hard_link(&secret, place.path().join(".hard.manyway-part")).is_ok() {
         assert_eq!(directory.open_part(&path("hard")).unwrap_err().reason, Reason::NotFile);
         assert_eq!(directory.look(&path("hard"), 6).unwrap_err().reason, Reason::NotFile);

@@ -45,35 +45,38 @@ impl Directory {
         Self { root: Arc::clone(&self.root), recent: Some(Recent::default()) }
     }
 
-    /// Looks up what exists of `path` from earlier, for a file of `size` bytes. Creates nothing.
+    /// Looks up what exists of `path` from earlier, for a file of `size` bytes, and what stands under its name, which
+    /// is refused if it cannot be replaced. Creates nothing.
     // transfer 4.13
-    pub(crate) fn look(&self, path: &RelativePath, size: u64) -> Result<Existing, Failure> {
+    pub(crate) fn look(&self, path: &RelativePath, size: u64) -> Result<(Existing, Target), Failure> {
         let parent = match self.parent(path, Missing::Refuse) {
             Ok(parent) => parent,
-            Err(failure) if failure.reason == Reason::NotFound => return Ok(Existing::Nothing),
+            Err(failure) if failure.reason == Reason::NotFound => {
+                return Ok((Existing::Nothing, Target::Free));
+            }
             Err(failure) => return Err(failure),
         };
-        let is_taken = check_replaceable(&parent, path.last())?;
+        let target = check_replaceable(&parent, path.last())?;
         let part = part_name(path.last());
         if let Ok(file) = rustix::fs::openat(&parent, &*part, READ, Mode::empty()) {
             let identity = own_part(&file, &part)?;
             if identity.size > 0 {
-                return Ok(Existing::Part(File::from(file), identity));
+                return Ok((Existing::Part(File::from(file), identity), target));
             }
         }
-        if !is_taken {
-            return Ok(Existing::Nothing);
+        if target == Target::Free {
+            return Ok((Existing::Nothing, target));
         }
         let Ok(file) = rustix::fs::openat(&parent, path.last(), READ, Mode::empty()) else {
-            return Ok(Existing::Nothing);
+            return Ok((Existing::Nothing, target));
         };
         let stat = rustix::fs::fstat(&file).map_err(failure)?;
         let identity = identity(&stat);
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         if is_file && identity.size == size && size > 0 {
-            return Ok(Existing::Whole(File::from(file), identity));
+            return Ok((Existing::Whole(File::from(file), identity), target));
         }
-        Ok(Existing::Nothing)
+        Ok((Existing::Nothing, target))
     }
 
     /// Opens the temporary file for `path`, locked, with its content from earlier; creates it and its parent
@@ -81,11 +84,15 @@ impl Directory {
     // transfer 5.1, 5.2
     pub(crate) fn open_part(&self, path: &RelativePath) -> Result<PartFile, Failure> {
         let parent = self.parent(path, Missing::Make)?;
-        check_replaceable(&parent, path.last())?;
         let temporary = part_name(path.last());
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let created = flags | OFlags::CREATE | OFlags::EXCL;
         for _ in 0..OPEN_ATTEMPTS {
-            let file = match rustix::fs::openat(&parent, &*temporary, flags, Mode::RUSR | Mode::WUSR) {
+            let (file, is_new) = match open_private(&parent, &temporary, created) {
+                Err(Errno::EXIST) => (open_private(&parent, &temporary, flags), false),
+                file => (file, true),
+            };
+            let file = match file {
                 Ok(file) => file,
                 // A file that has its final permissions, but not yet its name, may be read-only.
                 Err(Errno::ACCESS)
@@ -93,50 +100,66 @@ impl Directory {
                 {
                     continue;
                 }
+                Err(Errno::NOENT) if !is_new => continue,
                 Err(error) => return Err(failure(error)),
             };
-            let identity = own_part(&file, &temporary)?;
-            // Its former owner may have renamed it between our open and our lock.
-            if is_same(&parent, &temporary, &identity) {
-                return Ok(PartFile { file: File::from(file), parent, temporary });
+            let opened = own_part(&file, &temporary)?;
+            // Between our open and our lock another process may have filled and renamed it, and has then set its time.
+            let is_untouched = is_new && opened.size == 0 && opened.modified == opened.changed;
+            if is_untouched || is_same(&parent, &temporary, &opened) {
+                return Ok(PartFile { file: File::from(file), opened, parent, temporary });
             }
         }
         Err(Failure::new(Reason::Busy))
     }
 
-    /// Gives a complete, closed temporary file its permissions, time and name, if it was not modified since it was
-    /// closed.
+    /// Opens a complete temporary file once more.
+    fn reopen(&self, path: &RelativePath) -> Result<PartFile, Failure> {
+        let parent = self.parent(path, Missing::Refuse)?;
+        let temporary = part_name(path.last());
+        let file = rustix::fs::openat(&parent, &*temporary, READ, Mode::empty()).map_err(failure)?;
+        let opened = own_part(&file, &temporary)?;
+        Ok(PartFile { file: File::from(file), opened, parent, temporary })
+    }
+
+    /// Gives a complete temporary file its permissions, time and name, if it still is as it was when its last byte was
+    /// written. One that is not open any more is opened once more.
     // transfer 5.4, 5.15
     pub(crate) fn settle(
         &self,
         path: &RelativePath,
-        closed: &Identity,
+        (complete, open): (Identity, Option<PartFile>),
         attributes: Attributes,
         (durability, target): (Durability, Target),
     ) -> Result<(), Failure> {
-        let parent = self.parent(path, Missing::Refuse)?;
-        check_replaceable(&parent, path.last())?;
-        let temporary = part_name(path.last());
-        let file = rustix::fs::openat(&parent, &*temporary, READ, Mode::empty()).map_err(failure)?;
-        if own_part(&file, &temporary)? != *closed {
+        let part = match open {
+            Some(part) => part,
+            None => self.reopen(path)?,
+        };
+        if part.identity()? != complete {
             return Err(Failure::with_text(
                 Reason::Busy,
                 "its temporary file was changed by another process",
             ));
         }
-        let file = File::from(file);
+        let PartFile { file, parent, temporary, .. } = part;
         set_attributes(&file, attributes)
             .and_then(|()| if durability == Durability::Safe { Ok(()) } else { file.sync_all() })
             .map_err(|error| Failure::from_io(&error))?;
-        match target {
-            Target::ToBackUp => {
-                back_up(&parent, path.last())?;
-                rustix::fs::renameat(&parent, &*temporary, &parent, path.last())
-            }
-            Target::Taken => rustix::fs::renameat(&parent, &*temporary, &parent, path.last()),
-            Target::Free => rename_to_free(&parent, &temporary, path.last()),
+        if target == Target::Free {
+            return match rename_to_free(&parent, &temporary, path.last()) {
+                Err(Errno::EXIST) => {
+                    check_replaceable(&parent, path.last())?;
+                    Err(super::other_name())
+                }
+                renamed => renamed.map_err(failure),
+            };
         }
-        .map_err(|error| if error == Errno::EXIST { super::other_name() } else { failure(error) })
+        check_replaceable(&parent, path.last())?;
+        if target == Target::ToBackUp {
+            back_up(&parent, path.last())?;
+        }
+        rustix::fs::renameat(&parent, &*temporary, &parent, path.last()).map_err(failure)
     }
 
     /// What stands under a final name.
@@ -300,6 +323,7 @@ impl Directory {
 #[derive(Debug)]
 pub(crate) struct PartFile {
     file: File,
+    opened: Identity,
     parent: Arc<OwnedFd>,
     temporary: String,
 }
@@ -308,6 +332,11 @@ impl PartFile {
     /// The file for the content.
     pub(crate) fn file(&mut self) -> &mut File {
         &mut self.file
+    }
+
+    /// Its identity when it was opened.
+    pub(crate) fn opened(&self) -> Identity {
+        self.opened
     }
 
     /// Its current identity.
@@ -343,13 +372,19 @@ fn step(directory: &OwnedFd, component: &str) -> Result<OwnedFd, Failure> {
     })
 }
 
+fn open_private(parent: &OwnedFd, temporary: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::openat(parent, temporary, flags, Mode::RUSR | Mode::WUSR)
+}
+
 /// Refuses a name under which a directory, device, pipe or socket stands: only files and links are replaced. Returns
 /// whether one of these stands there.
 // transfer 5.13
-fn check_replaceable(parent: &OwnedFd, last: &str) -> Result<bool, Failure> {
-    let Ok(stat) = rustix::fs::statat(parent, last, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(false) };
+fn check_replaceable(parent: &OwnedFd, last: &str) -> Result<Target, Failure> {
+    let Ok(stat) = rustix::fs::statat(parent, last, AtFlags::SYMLINK_NOFOLLOW) else {
+        return Ok(Target::Free);
+    };
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile | FileType::Symlink => Ok(true),
+        FileType::RegularFile | FileType::Symlink => Ok(Target::Taken),
         FileType::Directory => Err(Failure::new(Reason::IsDirectory)),
         FileType::Fifo
         | FileType::Socket

@@ -9,7 +9,7 @@ mod walk;
 
 pub(crate) use claims::Store;
 pub use receive::Existing;
-pub(crate) use receive::{Admission, Naming, Reception, WINDOW, Wanted};
+pub(crate) use receive::{Admission, Naming, Reception, TOGETHER, WINDOW, Wanted};
 pub(crate) use send::{Ending, Reply, Sent, Steering, send_files, watch};
 pub use source::{Feed, PutItem, PutPlan};
 pub(crate) use source::{Source, Tree, check_distinct};

@@ -16,7 +16,7 @@ pub(crate) struct SparseReader {
 }
 
 impl SparseReader {
-    /// Reads `file` from `position` to `end`.
+    /// Reads `file` from `position` to `end`. A position of 0 is where the file stands: it was just opened.
     pub(crate) fn new(file: File, position: u64, end: u64) -> Self {
         Self { file, position, known: position, end }
     }
@@ -42,6 +42,10 @@ impl SparseReader {
         if self.position < self.known || self.position >= self.end {
             return Ok(0);
         }
+        if self.position == 0 && self.end < SMALLEST_SPARSE {
+            self.known = self.end;
+            return Ok(0);
+        }
         let (data, hole) = next_data(&self.file, self.position, self.end)?;
         let length = (data - self.position).min(HOLE_LIMIT);
         self.position += length;
@@ -56,6 +60,9 @@ impl SparseReader {
     pub(crate) fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.known.saturating_sub(self.position)).unwrap_or(usize::MAX);
         let length = space.len().min(left);
+        if length == 0 {
+            return Ok(0);
+        }
         let read = read_some(&mut self.file, space.get_mut(..length).unwrap_or_default())?;
         self.position += u64::try_from(read).unwrap_or(0);
         Ok(read)
@@ -103,9 +110,6 @@ pub(crate) fn hash_zeros(hasher: &mut blake3::Hasher, mut length: u64) {
 fn next_data(file: &File, from: u64, end: u64) -> io::Result<(u64, u64)> {
     use rustix::fs::{SeekFrom, seek};
     use rustix::io::Errno;
-    if end - from < SMALLEST_SPARSE && from == 0 {
-        return Ok((from, end));
-    }
     match seek(file, SeekFrom::Data(from)) {
         Ok(data) if data < end => {
             let data = data.max(from);
@@ -139,7 +143,6 @@ pub(super) fn read_some(file: &mut (impl Read + ?Sized), space: &mut [u8]) -> io
 }
 
 /// A file smaller than this is not searched for holes.
-#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd", target_vendor = "apple"))]
 const SMALLEST_SPARSE: u64 = 64 * 1024;
 const BUFFER: usize = 256 * 1024;
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
@@ -190,7 +193,7 @@ mod tests {
             prop_assert!(found == content);
 
             let mut hasher = blake3::Hasher::new();
-            let mut reader = SparseReader::new(file.try_clone().unwrap(), 0, end);
+            let mut reader = SparseReader::from_start(file.try_clone().unwrap(), end).unwrap();
             prop_assert!(reader.hash_to(start, &mut hasher, &|| true).unwrap());
             prop_assert_eq!(hasher.finalize(), blake3::hash(&content[..from]));
             prop_assert!(reader.hash_to(end, &mut hasher, &|| true).unwrap());

@@ -6,6 +6,7 @@ use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
 use crate::frame::{Frame, Header, Kind, Verdict};
 use crate::name::RelativePath;
+use crate::pipe::Arriving;
 use crate::progress::{NoProgress, Report};
 use crate::request::Totals;
 use crate::rules::Rules;
@@ -286,6 +287,12 @@ fn holes_are_kept_and_show_no_old_content() {
     }
 }
 
+impl Arriving for &[u8] {
+    fn is_drained(&self) -> bool {
+        self.is_empty()
+    }
+}
+
 /// A stream of frames, made by hand.
 struct Stream(Vec<u8>);
 
@@ -368,8 +375,8 @@ impl Stream {
         let (answers, mut queue) = mpsc::channel(10_000);
         let reception = Reception::new(store, wanted.clone(), Arc::new(NoProgress), answers);
         let report = reception.run(&mut self.0.as_slice());
-        while let Ok(frame) = queue.try_recv() {
-            said.push(frame);
+        while let Ok(frames) = queue.try_recv() {
+            said.extend(frames);
         }
         report
     }

@@ -5,13 +5,13 @@ use std::io::{Seek, SeekFrom, Write};
 use super::kept::Kept;
 use super::reception::Reception;
 use super::room;
-use super::settle::{Flush, Job, Trouble};
+use super::settle::{Flush, Job, Trouble, Work};
 use crate::codec::CodecError;
 use crate::directory::{Attributes, Identity, Target};
 use crate::entry::{Entry, EntryKind};
 use crate::error::TransferError;
 use crate::failure::{Failure, Reason};
-use crate::files::claims::Held;
+use crate::files::claims::{Complete, Held};
 use crate::files::sparse::{SparseReader, hash_zeros};
 use crate::progress::ProgressEvent;
 
@@ -137,10 +137,10 @@ impl<'a> Content<'a> {
                 None
             }
             State::Writing(writing) => match writing.close(hash) {
-                Ok((held, closed, trouble)) => {
-                    self.entry.size = closed.size();
+                Ok((held, complete, trouble)) => {
+                    self.entry.size = complete.identity.size();
                     let (index, entry, target) = (self.index, self.entry, self.target);
-                    Some(Job::File { index, entry, held, closed: (closed, target), trouble })
+                    Some(Job { index, entry, work: Work::File { held, complete, target, trouble } })
                 }
                 Err(failure) => {
                     self.judge(Err(failure));
@@ -199,7 +199,7 @@ impl Writing {
         if let Kept::Part { identity, hasher: whole, places } = kept
             && offset > 0
         {
-            if part.identity()? != identity {
+            if part.opened() != identity {
                 return Err(Failure::with_text(Reason::Busy, "its unfinished file was changed meanwhile"));
             }
             if places.last() == Some(&offset) {
@@ -214,7 +214,7 @@ impl Writing {
                 }
             }
         }
-        if offset > 0 || part.identity()?.size() > 0 {
+        if part.opened().size() > 0 {
             // The rest is cut off: a hole must not show old content.
             part.file()
                 .set_len(offset)
@@ -258,16 +258,15 @@ impl Writing {
         }
     }
 
-    fn close(self, hash: blake3::Hash) -> Result<(Held, Identity, Trouble), Failure> {
+    fn close(self, hash: blake3::Hash) -> Result<(Held, Complete, Trouble), Failure> {
         if self.size.is_some_and(|size| self.position != size) {
             return Err(Failure::new(Reason::Changed));
         }
         if self.hasher.finalize() != hash {
             return Err(Failure::new(Reason::Hash));
         }
-        let part = self.held.settle()?;
-        let closed = part.identity()?;
-        Ok((self.held, closed, self.trouble))
+        let complete = self.held.complete()?;
+        Ok((self.held, complete, self.trouble))
     }
 
     /// Frees space on a full disk for other files.

@@ -18,12 +18,13 @@ use crate::error::TransferError;
 use crate::failure::Failure;
 use crate::frame::{BODY_LIMIT, Frame, HEADER, Header, Kind};
 use crate::name::{RelativePath, printable};
+use crate::pipe::Arriving;
 use crate::progress::{Party, ProgressEvent, Report};
 use content::Content;
 use probe::{Announced, Found, There};
 pub(crate) use reception::Reception;
-use settle::{Bundle, Job};
-use std::io::BufRead;
+use settle::{Bundle, Job, Work};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver as Queue, SyncSender, TryRecvError, sync_channel};
 pub use wanted::Existing;
@@ -35,17 +36,21 @@ pub(crate) const WINDOW: usize = 1024;
 /// Most bytes of ENTRY bodies that are announced and not yet done; a single larger one is allowed.
 // transfer 4.1
 pub(crate) const WINDOW_BYTES: usize = 1 << 20;
+/// Most entries, answers or verdicts that are handed over at once.
+pub(crate) const TOGETHER: usize = 64;
+/// Bytes of content that are waited for before announced entries are handed over.
+const SHORT: usize = 16 << 10;
 
 impl Reception {
     /// Receives until DONE. After an early end verified files stay, and so does the beginning of the file in transfer.
-    pub(crate) fn run(self, source: &mut impl BufRead) -> Result<Report, TransferError> {
+    pub(crate) fn run(self, source: &mut impl Arriving) -> Result<Report, TransferError> {
         let (announced, to_probe) = sync_channel(WINDOW);
         let (found, from_probe) = sync_channel(WINDOW);
         // A channel without a buffer: the next bundle is taken when the one before is done, and grows meanwhile.
         let (bundles, to_settle) = sync_channel(0);
         let reception = &self;
         let result = std::thread::scope(|scope| {
-            scope.spawn(move || probe::run(reception, &to_probe, &found));
+            scope.spawn(move || probe::run(reception, &to_probe, found));
             scope.spawn(move || settle::run(reception, &to_settle));
             let queues = Queues { announced, found: from_probe, bundles };
             let mut receiver = Receiver::new(reception, queues);
@@ -67,8 +72,8 @@ impl Reception {
 
 /// The queues between the threads.
 struct Queues {
-    announced: SyncSender<Announced>,
-    found: Queue<Found>,
+    announced: SyncSender<Vec<Announced>>,
+    found: Queue<Vec<Found>>,
     bundles: SyncSender<Bundle>,
 }
 
@@ -82,8 +87,10 @@ struct Receiver<'a> {
     passed: u64,
     /// Bytes of ENTRY bodies between the two.
     weight: usize,
-    /// The first entry that is not done, once it was looked up.
-    front: Option<Found>,
+    /// Entries that are not handed over yet.
+    announced: Vec<Announced>,
+    /// The first entries that are not done, those that were looked up.
+    found: VecDeque<Found>,
     /// Directories that are being filled, each below the one before.
     directories: Vec<(u64, Entry, Option<u16>)>,
     current: Option<Content<'a>>,
@@ -99,7 +106,8 @@ impl<'a> Receiver<'a> {
             entries: 0,
             passed: 0,
             weight: 0,
-            front: None,
+            announced: Vec::new(),
+            found: VecDeque::new(),
             directories: Vec::new(),
             current: None,
             bundle: Bundle::default(),
@@ -107,12 +115,24 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    fn run(&mut self, source: &mut impl BufRead) -> Result<(), TransferError> {
+    fn run(&mut self, source: &mut impl Arriving) -> Result<(), TransferError> {
         while !self.step(source)? {
+            if source.is_drained() {
+                self.hand_over()?;
+            }
             self.reception.activity.touch();
             self.offer_bundle()?;
         }
         Ok(())
+    }
+
+    /// Hands over what was announced, before anything is waited for.
+    fn hand_over(&mut self) -> Result<(), TransferError> {
+        if self.announced.is_empty() {
+            return Ok(());
+        }
+        let announced = std::mem::take(&mut self.announced);
+        self.queues.announced.send(announced).map_err(|_| self.reception.gone())
     }
 
     /// Passes on complete files, whatever the reason of the end.
@@ -126,7 +146,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    fn step(&mut self, source: &mut impl BufRead) -> Result<bool, TransferError> {
+    fn step(&mut self, source: &mut impl Arriving) -> Result<bool, TransferError> {
         let mut bytes = [0; HEADER];
         source.read_exact(&mut bytes).map_err(TransferError::stream("receiving files"))?;
         let header = Header::decode(bytes)?;
@@ -179,7 +199,8 @@ impl<'a> Receiver<'a> {
         let index = self.entries;
         self.entries += 1;
         self.weight += weight;
-        self.queues.announced.send(Announced { index, entry, weight }).map_err(|_| self.reception.gone())
+        self.announced.push(Announced { index, entry, weight });
+        if self.announced.len() < TOGETHER { Ok(()) } else { self.hand_over() }
     }
 
     fn on_start(&mut self, entry: u64, offset: u64) -> Result<(), TransferError> {
@@ -197,7 +218,10 @@ impl<'a> Receiver<'a> {
         Ok(())
     }
 
-    fn on_data(&mut self, source: &mut impl BufRead, length: usize) -> Result<(), TransferError> {
+    fn on_data(&mut self, source: &mut impl Arriving, length: usize) -> Result<(), TransferError> {
+        if length > SHORT {
+            self.hand_over()?;
+        }
         let reception = self.reception;
         let content = self.current.as_mut().ok_or(TransferError::Unexpected { wanted: "a file" })?;
         let mut left = length;
@@ -289,19 +313,19 @@ impl<'a> Receiver<'a> {
     /// Passes entries that are known by now to need no content.
     fn pass_ready(&mut self) -> Result<(), TransferError> {
         loop {
-            let found = match self.front.take() {
-                Some(found) => found,
-                None => match self.queues.found.try_recv() {
-                    Ok(found) => found,
+            if self.found.is_empty() {
+                match self.queues.found.try_recv() {
+                    Ok(found) => self.found.extend(found),
                     Err(TryRecvError::Empty) => return Ok(()),
                     Err(TryRecvError::Disconnected) => return Err(self.reception.gone()),
-                },
-            };
-            if matches!(found.there, There::File { .. }) {
-                self.front = Some(found);
+                }
+            }
+            if self.found.front().is_some_and(|found| matches!(found.there, There::File { .. })) {
                 return Ok(());
             }
-            self.pass(found)?;
+            if let Some(found) = self.found.pop_front() {
+                self.pass(found)?;
+            }
         }
     }
 
@@ -318,16 +342,20 @@ impl<'a> Receiver<'a> {
             }
             There::Link { target, expected } => {
                 self.close_directories(Some(&found.entry.path));
-                self.bundle.add(Job::Link { index: found.index, entry: found.entry, target, expected });
+                let work = Work::Link { target, expected };
+                self.bundle.add(Job { index: found.index, entry: found.entry, work });
                 Ok(())
             }
         }
     }
 
     fn next_found(&mut self) -> Result<Found, TransferError> {
-        match self.front.take() {
-            Some(found) => Ok(found),
-            None => self.queues.found.recv().map_err(|_| self.reception.gone()),
+        loop {
+            if let Some(found) = self.found.pop_front() {
+                return Ok(found);
+            }
+            self.hand_over()?;
+            self.found.extend(self.queues.found.recv().map_err(|_| self.reception.gone())?);
         }
     }
 
@@ -337,7 +365,7 @@ impl<'a> Receiver<'a> {
             .directories
             .pop_if(|(_, directory, _)| !next.is_some_and(|next| next.is_below(&directory.path)))
         {
-            self.bundle.add(Job::Directory { index, entry, before });
+            self.bundle.add(Job { index, entry, work: Work::Directory { before } });
         }
     }
 

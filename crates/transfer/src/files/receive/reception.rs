@@ -20,7 +20,7 @@ pub(crate) struct Reception {
     pub(super) directory: Directory,
     pub(super) wanted: Wanted,
     pub(super) progress: Arc<dyn Progress>,
-    answers: mpsc::Sender<Frame>,
+    answers: mpsc::Sender<Vec<Frame>>,
     pub(super) activity: Arc<Activity>,
     report: Mutex<Report>,
     pub(super) has_ended: AtomicBool,
@@ -31,16 +31,18 @@ impl Reception {
         store: Arc<Store>,
         wanted: Wanted,
         progress: Arc<dyn Progress>,
-        answers: mpsc::Sender<Frame>,
+        answers: mpsc::Sender<Vec<Frame>>,
     ) -> Self {
         let (activity, report, has_ended) = (Activity::new(), Mutex::default(), AtomicBool::new(false));
         let directory = store.directory.for_transfer();
         Self { store, directory, wanted, progress, answers, activity, report, has_ended }
     }
 
-    /// Sends a frame to the sender; if it is gone, the error shows on the stream.
-    pub(super) fn say(&self, frame: Frame) {
-        let _ = self.answers.blocking_send(frame);
+    /// Sends frames to the sender; if it is gone, the error shows on the stream.
+    pub(super) fn say(&self, frames: Vec<Frame>) {
+        if !frames.is_empty() {
+            let _ = self.answers.blocking_send(frames);
+        }
     }
 
     /// Whether the stream still exists, so that work for it makes sense.
@@ -63,16 +65,21 @@ impl Reception {
 
     /// Reports the verdict of this end on an entry.
     pub(super) fn judge(&self, index: u64, entry: &Entry, outcome: Result<(), Failure>) {
-        self.report_verdict(index, entry, outcome.map_err(|failure| (Party::Local, failure)));
+        self.say(vec![self.verdict(index, entry, outcome)]);
     }
 
-    /// Records an entry that the sender abandoned.
+    /// Records the verdict of this end on an entry; returns the frame that tells the sender.
+    pub(super) fn verdict(&self, index: u64, entry: &Entry, outcome: Result<(), Failure>) -> Frame {
+        self.record(index, entry, outcome.map_err(|failure| (Party::Local, failure)))
+    }
+
+    /// Reports an entry that the sender abandoned.
     pub(super) fn on_given_up(&self, index: u64, entry: &Entry, failure: Failure) {
-        self.report_verdict(index, entry, Err((Party::Peer, failure)));
+        self.say(vec![self.record(index, entry, Err((Party::Peer, failure)))]);
     }
 
     // transfer 4.8: exactly one verdict for each entry
-    fn report_verdict(&self, index: u64, entry: &Entry, outcome: Result<(), (Party, Failure)>) {
+    fn record(&self, index: u64, entry: &Entry, outcome: Result<(), (Party, Failure)>) -> Frame {
         let name = entry.path.to_string();
         match &outcome {
             Ok(()) => {
@@ -87,6 +94,6 @@ impl Reception {
             }
         }
         let outcome = outcome.map_err(|(_, failure)| failure);
-        self.say(Frame::Verdict(Verdict { index, path: self.wanted.sent_name(&entry.path), outcome }));
+        Frame::Verdict(Verdict { index, path: self.wanted.sent_name(&entry.path), outcome })
     }
 }

@@ -7,9 +7,13 @@ use crate::entry::{Entry, EntryKind};
 use crate::failure::{Failure, Reason};
 use crate::name::{part_name, printable};
 
-/// Refuses a file that does not fit into the free space.
+/// Refuses a file that does not fit into the free space, unless it is so small that finding out costs no less than
+/// writing it.
 // transfer 5.12
 pub(super) fn check(reception: &Reception, entry: &Entry, kept: &Kept) -> Result<(), Failure> {
+    if entry.room <= SMALL {
+        return Ok(());
+    }
     // A file system that does not report its space fails when it is full.
     let Ok(room) = reception.directory.room(&entry.path) else { return Ok(()) };
     let there = match kept {
@@ -77,6 +81,8 @@ fn margin(room: Room) -> u64 {
     (room.total / 100).clamp(LEAST_MARGIN, MOST_MARGIN)
 }
 
+/// Bytes of a file for which the file system is not asked.
+const SMALL: u64 = 64 << 10;
 const LEAST_MARGIN: u64 = 256 << 10;
 const MOST_MARGIN: u64 = 64 << 20;
 

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use tracing::debug;
 
+use super::TOGETHER;
 use super::reception::Reception;
-use crate::directory::{Attributes, Durability, Identity, Target, final_mode};
+use crate::directory::{Attributes, Directory, Durability, Target, final_mode};
 use crate::entry::Entry;
 use crate::failure::Failure;
-use crate::files::claims::Held;
+use crate::files::claims::{Complete, Held};
 use crate::link::LinkTarget;
 use crate::name::RelativePath;
 
@@ -26,13 +27,20 @@ pub(super) struct Bundle {
 }
 
 /// One of them.
-pub(super) enum Job {
-    /// A file that is complete, closed and verified.
-    File { index: u64, entry: Entry, held: Held, closed: (Identity, Target), trouble: Trouble },
+pub(super) struct Job {
+    pub(super) index: u64,
+    pub(super) entry: Entry,
+    pub(super) work: Work,
+}
+
+/// What is left to do.
+pub(super) enum Work {
+    /// A file that is complete and verified.
+    File { held: Held, complete: Complete, target: Target, trouble: Trouble },
     /// A symbolic link, and what stood under its name.
-    Link { index: u64, entry: Entry, target: LinkTarget, expected: Target },
+    Link { target: LinkTarget, expected: Target },
     /// A directory that is filled, and the permissions that it had before, if it was there.
-    Directory { index: u64, entry: Entry, before: Option<u16> },
+    Directory { before: Option<u16> },
 }
 
 /// The beginning of a large file, to be synced meanwhile.
@@ -51,9 +59,7 @@ impl Bundle {
     }
 
     pub(super) fn add(&mut self, job: Job) {
-        if let Job::File { entry, .. } = &job {
-            self.bytes = self.bytes.saturating_add(entry.size);
-        }
+        self.bytes = self.bytes.saturating_add(job.entry.size);
         self.born.get_or_insert_with(Instant::now);
         self.jobs.push(job);
     }
@@ -86,52 +92,85 @@ pub(super) fn run(reception: &Reception, bundles: &Queue<Bundle>) {
     }
 }
 
+/// A job whose name is given, or has failed.
+struct Settled {
+    index: u64,
+    entry: Entry,
+    outcome: Result<(), Failure>,
+    left: Left,
+}
+
+/// What a settled job leaves until the names are safe.
+enum Left {
+    /// The claim on a file.
+    Claim(Held),
+    /// The permissions of a directory.
+    Directory {
+        before: Option<u16>,
+    },
+    Nothing,
+}
+
 // transfer 5.4: sync the content, then rename, then sync the directories, then send the verdicts
 fn settle(reception: &Reception, jobs: Vec<Job>) {
     let directory = &reception.directory;
-    let files = jobs.iter().filter(|job| matches!(job, Job::File { .. })).count();
+    let files = jobs.iter().filter(|job| matches!(job.work, Work::File { .. })).count();
     let durability = if files > FEW { directory.sync_everything() } else { Ok(Durability::Unsafe) };
-    let mut settled = Vec::with_capacity(jobs.len());
-    let mut parents = BTreeSet::new();
-    for job in jobs {
-        let outcome = match (&job, &durability) {
-            (Job::Directory { .. }, _) => Ok(()),
-            (Job::Link { entry, target, expected, .. }, _) => {
-                directory.make_link(&entry.path, target, *expected)
+    let settled: Vec<_> = jobs.into_iter().map(|job| name(directory, job, &durability)).collect();
+    let named = settled.iter().filter(|settled| settled.outcome.is_ok());
+    let parents: BTreeSet<_> = named.map(|settled| settled.entry.path.parent()).collect();
+    let safe = sync_parents(reception, &parents);
+    let mut verdicts = Vec::new();
+    for Settled { index, entry, outcome, left } in settled {
+        let outcome = outcome.and_then(|()| safe.clone());
+        let outcome = match left {
+            Left::Claim(held) => {
+                drop(held);
+                outcome
             }
-            (Job::File { .. }, Err(failure)) => Err(failure.clone()),
-            (Job::File { entry, closed: (closed, target), trouble, .. }, Ok(durability)) => {
-                let attributes = attributes(entry, entry.mode);
-                told(trouble)
-                    .and_then(|()| directory.settle(&entry.path, closed, attributes, (*durability, *target)))
+            Left::Nothing => outcome,
+            Left::Directory { before } => {
+                let finished = finish(directory, &entry, before);
+                outcome.and(finished)
             }
         };
-        let (Job::File { entry, .. } | Job::Directory { entry, .. } | Job::Link { entry, .. }) = &job;
-        if outcome.is_ok() {
-            parents.insert(entry.path.parent());
-        }
-        settled.push((job, outcome));
-    }
-    let safe = sync_parents(reception, &parents);
-    for (job, outcome) in settled {
-        let outcome = outcome.and_then(|()| safe.clone());
-        match job {
-            Job::File { index, entry, held, .. } => {
-                drop(held);
-                reception.judge(index, &entry, outcome);
-            }
-            Job::Link { index, entry, .. } => reception.judge(index, &entry, outcome),
-            Job::Directory { index, entry, before } => {
-                let attributes = attributes(&entry, final_mode(entry.mode, before));
-                let finished = directory.finish_directory(&entry.path, attributes);
-                if let (Err(failure), Some(_)) = (&finished, before) {
-                    debug!(reason = %failure, "a directory that was there keeps its time");
-                }
-                let finished = if before.is_some() { Ok(()) } else { finished };
-                reception.judge(index, &entry, outcome.and(finished));
-            }
+        verdicts.push(reception.verdict(index, &entry, outcome));
+        if verdicts.len() >= TOGETHER {
+            reception.say(std::mem::take(&mut verdicts));
         }
     }
+    reception.say(verdicts);
+}
+
+/// Gives a file or link its name.
+fn name(directory: &Directory, job: Job, durability: &Result<Durability, Failure>) -> Settled {
+    let Job { index, entry, work } = job;
+    let (outcome, left) = match work {
+        Work::Directory { before } => (Ok(()), Left::Directory { before }),
+        Work::Link { target, expected } => {
+            (directory.make_link(&entry.path, &target, expected), Left::Nothing)
+        }
+        Work::File { held, complete: Complete { identity, open }, target, trouble } => {
+            let attributes = attributes(&entry, entry.mode);
+            let (open, _permit) = open.unzip();
+            let outcome = told(&trouble).and_then(|()| durability.clone()).and_then(|durability| {
+                directory.settle(&entry.path, (identity, open), attributes, (durability, target))
+            });
+            (outcome, Left::Claim(held))
+        }
+    };
+    Settled { index, entry, outcome, left }
+}
+
+/// Gives a filled directory its permissions and time; one that was there may keep its own.
+fn finish(directory: &Directory, entry: &Entry, before: Option<u16>) -> Result<(), Failure> {
+    let attributes = attributes(entry, final_mode(entry.mode, before));
+    let finished = directory.finish_directory(&entry.path, attributes);
+    if let (Err(failure), Some(_)) = (&finished, before) {
+        debug!(reason = %failure, "a directory that was there keeps its time");
+        return Ok(());
+    }
+    finished
 }
 
 /// The failure that a flush of the same file found meanwhile.

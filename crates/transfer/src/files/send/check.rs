@@ -24,20 +24,35 @@ pub(super) enum Course {
     Send { offset: u64, hasher: Box<blake3::Hasher> },
 }
 
+/// Handles as many replies at once as have come together, but keeps none waiting while a file is compared.
 pub(super) fn run(
     pending: &Queue<Pending>,
-    mut replies: mpsc::Receiver<Reply>,
-    checked: &SyncSender<Checked>,
+    mut replies: mpsc::Receiver<Vec<Reply>>,
+    checked: &SyncSender<Vec<Checked>>,
 ) {
+    let mut together = Vec::new().into_iter();
+    let mut done = Vec::new();
     while let Ok(pending) = pending.recv() {
-        let course = match replies.blocking_recv() {
-            None => return,
-            Some(Reply::Answer(answer)) if pending.entry.kind.has_content() => {
+        let reply = loop {
+            match together.next() {
+                Some(reply) => break reply,
+                None => match replies.blocking_recv() {
+                    Some(next) => together = next.into_iter(),
+                    None => return,
+                },
+            }
+        };
+        let course = match reply {
+            Reply::Answer(answer) if pending.entry.kind.has_content() => {
+                if !answer.marks.is_empty() && checked.send(std::mem::take(&mut done)).is_err() {
+                    return;
+                }
                 compare(&pending, &answer.marks, &|| !replies.is_closed())
             }
-            Some(Reply::Answer(_) | Reply::Refused) => Course::Skip,
+            Reply::Answer(_) | Reply::Refused => Course::Skip,
         };
-        if checked.send(Checked { pending, course }).is_err() {
+        done.push(Checked { pending, course });
+        if together.len() == 0 && checked.send(std::mem::take(&mut done)).is_err() {
             return;
         }
     }

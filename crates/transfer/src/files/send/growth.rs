@@ -79,9 +79,9 @@ impl Sent {
 
 /// Checks each file again once its receiver has verified it: a file may have been read as a whole long before its last
 /// byte was sent. Returns how many have grown.
-pub(crate) fn watch(verified: &Queue<Sent>, progress: &dyn Progress) -> u64 {
+pub(crate) fn watch(verified: &Queue<Vec<Sent>>, progress: &dyn Progress) -> u64 {
     let mut grown = 0;
-    while let Ok(sent) = verified.recv() {
+    for sent in verified.iter().flatten() {
         if sent.has_grown() {
             grown += 1;
             progress.on_progress(ProgressEvent::Grew { name: &sent.name, size: sent.size });

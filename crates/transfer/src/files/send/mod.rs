@@ -100,7 +100,7 @@ pub(crate) fn send_files(
     sink: &mut FrameSink,
     (sources, rules): (Vec<Source>, Rules),
     progress: &dyn Progress,
-    replies: mpsc::Receiver<Reply>,
+    replies: mpsc::Receiver<Vec<Reply>>,
     steering: &Steering,
 ) -> Result<(Totals, Report), Closed> {
     let (to_check, pending) = sync_channel(WINDOW);
@@ -113,6 +113,7 @@ pub(crate) fn send_files(
             steering,
             walk: Walk::new(sources, rules),
             queues: Queues { to_check, from_check },
+            checked: Vec::new().into_iter(),
             ahead: 0,
             weight: 0,
             sent: Totals::default(),
@@ -130,7 +131,7 @@ struct Content {
 
 struct Queues {
     to_check: SyncSender<Pending>,
-    from_check: Queue<Checked>,
+    from_check: Queue<Vec<Checked>>,
 }
 
 struct Sender<'a> {
@@ -139,6 +140,8 @@ struct Sender<'a> {
     steering: &'a Steering,
     walk: Walk,
     queues: Queues,
+    /// Entries of which it is known what to do.
+    checked: std::vec::IntoIter<Checked>,
     /// Entries that were announced and are not done, and the bytes of their ENTRY frames.
     ahead: usize,
     weight: usize,
@@ -153,14 +156,7 @@ impl Sender<'_> {
             if is_walked && self.ahead == 0 {
                 break;
             }
-            let checked = match self.queues.from_check.try_recv() {
-                Ok(checked) => checked,
-                Err(TryRecvError::Disconnected) => return Err(Closed),
-                Err(TryRecvError::Empty) => {
-                    self.sink.flush()?;
-                    self.queues.from_check.recv().map_err(|_| Closed)?
-                }
-            };
+            let checked = self.next_checked()?;
             self.ahead -= 1;
             self.weight -= checked.pending.weight;
             match checked.course {
@@ -170,6 +166,24 @@ impl Sender<'_> {
         }
         self.sink.frame(&Frame::Done(self.sent))?;
         Ok((self.sent, self.report))
+    }
+
+    /// Waits for the next entry of which it is known what to do.
+    fn next_checked(&mut self) -> Result<Checked, Closed> {
+        loop {
+            if let Some(checked) = self.checked.next() {
+                return Ok(checked);
+            }
+            let checked = match self.queues.from_check.try_recv() {
+                Ok(checked) => checked,
+                Err(TryRecvError::Disconnected) => return Err(Closed),
+                Err(TryRecvError::Empty) => {
+                    self.sink.flush()?;
+                    self.queues.from_check.recv().map_err(|_| Closed)?
+                }
+            };
+            self.checked = checked.into_iter();
+        }
     }
 
     /// Fills the window; returns `true` if everything is announced.
