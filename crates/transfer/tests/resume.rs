@@ -112,7 +112,9 @@ async fn many_small_files_go_on_in_the_middle_of_a_group() {
         report = result.ok();
     }
     assert_eq!(report.unwrap().bytes, content as u64);
-    assert_eq!(received.moved(), content as u64);
+    // What came of a DATA before a break is kept, and not counted.
+    let least = content - 3 * 700;
+    assert!((least as u64..=content as u64).contains(&received.moved()), "{} of {content}", received.moved());
     assert_same_tree(&source, &there.path().join("tree"));
     assert_eq!(parts(there.path()), 0);
 }

@@ -48,7 +48,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "RATE", value_parser = parse_target)]
     #[arg(conflicts_with = "messages")]
     pub target_rate: Option<Rate>,
-    /// How --target-rate uses TCP connections: basic (--connections of them) or advanced (from 1 up to so many, at most 4)
+    /// How --target-rate uses TCP connections: basic (--connections of them) or advanced (1 to so many, at most 4)
     #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true, requires = "target_rate")]
     pub algorithm: RateAlgorithm,
     /// Omit the first TIME from all figures

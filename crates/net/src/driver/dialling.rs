@@ -22,6 +22,9 @@ const UDP_STABLE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(250);
 const AGAIN_AT_MOST: Duration = Duration::from_secs(10);
 const AGAIN_AT_MOST_ALONE: Duration = Duration::from_secs(2);
+/// Shortest and longest time until attempts between all pairs are repeated.
+const PAIRS_AGAIN: Duration = Duration::from_secs(1);
+const PAIRS_AGAIN_AT_MOST: Duration = Duration::from_secs(60);
 /// A TCP connection that lasted for so long is replaced at once when it ends.
 const LASTED: Duration = Duration::from_secs(5);
 /// Interval at which a TCP connection is offered that no path can use yet.
@@ -46,6 +49,8 @@ struct Client {
     attempts: Option<PairAttempts>,
     /// The addresses of both ends at the last attempts between all pairs.
     attempted: (Vec<LocalAddress>, Vec<SocketAddr>),
+    /// When they are repeated, because they gave fewer connections than there are addresses, and after which time.
+    repeated: Option<(Instant, Duration)>,
 }
 
 /// Identifies a slot among all.
@@ -322,23 +327,34 @@ impl Client {
             .slots
             .iter()
             .filter(|slot| self.attempts.is_none() || !matches!(slot.state, State::Waiting(_)));
-        slots.filter_map(TcpSlot::deadline).chain(deadline).min()
+        let repeated = self.repeated.filter(|_| self.attempts.is_none()).map(|(at, _)| at);
+        slots.filter_map(TcpSlot::deadline).chain(deadline).chain(repeated).min()
     }
 
-    /// Connects between all pairs whenever the addresses of an end have changed, and keeps the best.
+    /// Connects between all pairs whenever the addresses of an end have changed, and keeps the best. Repeats that while an
+    /// address of each end is left over: the peer may not listen yet at an address that it has announced.
     fn choose_pairs(&mut self, now: Instant, situation: &Situation, steps: &mut Vec<Step>) {
         if self.attempts.as_ref().is_some_and(|attempts| attempts.is_over(now))
             && let Some(mut attempts) = self.attempts.take()
         {
             let established: Vec<_> = self.slots.iter().filter_map(TcpSlot::tuple).collect();
             established.iter().for_each(|tuple| attempts.on_established(tuple));
+            let most = attempts.most();
             let chosen = attempts.choose();
+            let is_whole = chosen.kept.len() >= most;
+            let after = self.repeated.map_or(PAIRS_AGAIN, |(_, after)| (after * 2).min(PAIRS_AGAIN_AT_MOST));
+            self.repeated = (!is_whole).then_some((now + after, after));
             let dropped = chosen.dropped.into_iter().filter(|tuple| !established.contains(tuple));
             steps.extend(dropped.map(Step::Discard));
             self.adopt(now, &chosen.kept, steps);
         }
         let addresses = (situation.locals.clone(), situation.remotes.clone());
-        if self.attempts.is_none() && situation.is_connected && self.attempted != addresses {
+        let is_changed = self.attempted != addresses;
+        let is_due = is_changed || self.repeated.is_some_and(|(at, _)| at <= now);
+        if self.attempts.is_none() && situation.is_connected && is_due {
+            if is_changed {
+                self.repeated = None;
+            }
             self.attempted = addresses;
             self.attempts = PairAttempts::new(&situation.locals, &situation.remotes);
             let pairs = self.attempts.iter().flat_map(PairAttempts::pairs);

@@ -111,15 +111,25 @@ impl PairAttempts {
         !is_pending || self.deadline().is_some_and(|at| at <= now)
     }
 
-    /// As many connections as there can be without an interface or an address of the peer in two of them; of these the
-    /// ones with the least sum of times to connect.
-    pub(super) fn choose(self) -> Chosen {
+    /// As many connections as there could be: one for each address of the end with fewer.
+    pub(super) fn most(&self) -> usize {
+        self.interfaces().len().min(self.remotes.len())
+    }
+
+    fn interfaces(&self) -> Vec<LocalAddress> {
         let mut interfaces: Vec<LocalAddress> = Vec::new();
         for attempt in &self.attempts {
             if !interfaces.iter().any(|local| is_of_one_interface(local, &attempt.local)) {
                 interfaces.push(attempt.local);
             }
         }
+        interfaces
+    }
+
+    /// As many connections as there can be without an interface or an address of the peer in two of them; of these the
+    /// ones with the least sum of times to connect.
+    pub(super) fn choose(self) -> Chosen {
+        let interfaces = self.interfaces();
         // The best choice for each set of addresses of the peer that are taken, interface after interface.
         let mut best: Vec<Option<Choice>> = vec![None; 1 << self.remotes.len()];
         if let Some(nothing) = best.first_mut() {

@@ -348,6 +348,44 @@ fn a_connection_whose_full_queue_delays_a_further_attempt_stays_beside_a_new_add
 }
 
 #[test]
+fn attempts_between_all_pairs_are_repeated_while_addresses_are_left_over() {
+    let mut dialler = Dialler::new(CarrierChoice::Tcp, PairMode::Disjoint, None);
+    dialler.add(CLIENT);
+    let situation = situation(&[]);
+    let pairs = |steps: &[Step]| -> Vec<(LocalAddress, SocketAddr)> {
+        let pair = |step: &Step| match step {
+            Step::AttemptPair(from, to) => Some((*from, *to)),
+            Step::Dial(..) | Step::Discard(_) | Step::Offer(_) | Step::Close(_) | Step::Retire(_) => None,
+        };
+        steps.iter().filter_map(pair).collect()
+    };
+    let mut time = 10;
+    // Only one pair answers: repeated after 1, 2, 4 s.
+    for wait in [1000, 2000, 4000] {
+        let steps = dialler.advance(at(time), CLIENT, &situation);
+        let attempted = pairs(&steps);
+        assert_eq!(attempted.len(), 4, "after {time} ms");
+        for (from, to) in attempted {
+            let is_first = (from, to) == (local(1), remote(1));
+            let result = is_first.then(|| (stream(1, 71, 1), Duration::from_millis(10)));
+            dialler.on_attempted(at(time + 10), CLIENT, (&from, to), result);
+        }
+        dialler.advance(at(time + 10), CLIENT, &situation);
+        dialler.on_used(at(time + 10), CLIENT, stream(1, 71, 1));
+        assert_eq!(pairs(&dialler.advance(at(time + 9 + wait), CLIENT, &situation)), []);
+        time += 10 + wait;
+    }
+    // Both interfaces have a connection: no further attempts.
+    for (from, to) in pairs(&dialler.advance(at(time), CLIENT, &situation)) {
+        let host = if to == remote(1) { 1 } else { 2 };
+        let took = Duration::from_millis(10);
+        dialler.on_attempted(at(time), CLIENT, (&from, to), Some((stream(from.interface, 80, host), took)));
+    }
+    assert_eq!(pairs(&dialler.advance(at(time + 10), CLIENT, &situation)), []);
+    assert_eq!(pairs(&dialler.advance(at(time + 100_000), CLIENT, &situation)), []);
+}
+
+#[test]
 fn disjoint_pairs_are_of_one_family_each() {
     let mut dialler = Dialler::new(CarrierChoice::Tcp, PairMode::Disjoint, None);
     dialler.add(CLIENT);

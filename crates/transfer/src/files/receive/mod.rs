@@ -22,7 +22,7 @@ use crate::pipe::Arriving;
 use crate::progress::{Party, ProgressEvent, Report};
 use content::Content;
 use probe::{Announced, Found, There};
-pub(crate) use reception::Reception;
+pub(crate) use reception::{Reception, TOGETHER};
 use settle::{Bundle, Job, Work};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -36,8 +36,6 @@ pub(crate) const WINDOW: usize = 1024;
 /// Most bytes of ENTRY bodies that are announced and not yet done; a single larger one is allowed.
 // transfer 4.1
 pub(crate) const WINDOW_BYTES: usize = 1 << 20;
-/// Most entries, answers or verdicts that are handed over at once.
-pub(crate) const TOGETHER: usize = 64;
 /// Bytes of content that are waited for before announced entries are handed over.
 const SHORT: usize = 16 << 10;
 

@@ -97,3 +97,6 @@ impl Reception {
         Frame::Verdict(Verdict { index, path: self.wanted.sent_name(&entry.path), outcome })
     }
 }
+
+/// Most entries, answers or verdicts that are handed over at once.
+pub(crate) const TOGETHER: usize = 64;

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use tracing::debug;
 
-use super::TOGETHER;
-use super::reception::Reception;
+use super::reception::{Reception, TOGETHER};
 use crate::directory::{Attributes, Directory, Durability, Target, final_mode};
 use crate::entry::Entry;
 use crate::failure::Failure;
