@@ -35,7 +35,7 @@ pub struct ServeArgs {
     /// Listen here; may be repeated; default all addresses, port 4455
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_listen)]
     pub listen: Vec<SocketAddr>,
-    /// Accept TCP within TLS here too: 443, which clients try, for networks that let nothing else through
+    /// Accept TCP within TLS here too, for networks that block all else: at 443, where clients try it
     #[arg(long, value_name = "PORT", value_parser = port)]
     pub tls_port: Option<u16>,
     /// Advertise this address to clients, for a server behind NAT; may be repeated
