@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use manyway_proto::{FourTuple, Instant, LocalAddress, PairMode, Rate};
 
-use super::pair_attempts::PairAttempts;
+use super::pair_attempts::{PairAttempts, Repetition};
 use super::peer::ClientId;
 use crate::carriers::CarrierChoice;
 
@@ -22,9 +22,6 @@ const UDP_STABLE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(250);
 const AGAIN_AT_MOST: Duration = Duration::from_secs(10);
 const AGAIN_AT_MOST_ALONE: Duration = Duration::from_secs(2);
-/// Shortest and longest time until attempts between all pairs are repeated.
-const PAIRS_AGAIN: Duration = Duration::from_secs(1);
-const PAIRS_AGAIN_AT_MOST: Duration = Duration::from_secs(60);
 /// A TCP connection that lasted for so long is replaced at once when it ends.
 const LASTED: Duration = Duration::from_secs(5);
 /// Interval at which a TCP connection is offered that no path can use yet.
@@ -49,8 +46,7 @@ struct Client {
     attempts: Option<PairAttempts>,
     /// The addresses of both ends at the last attempts between all pairs.
     attempted: (Vec<LocalAddress>, Vec<SocketAddr>),
-    /// When they are repeated, because they gave fewer connections than there are addresses, and after which time.
-    repeated: Option<(Instant, Duration)>,
+    repetition: Repetition,
 }
 
 /// Identifies a slot among all.
@@ -327,7 +323,7 @@ impl Client {
             .slots
             .iter()
             .filter(|slot| self.attempts.is_none() || !matches!(slot.state, State::Waiting(_)));
-        let repeated = self.repeated.filter(|_| self.attempts.is_none()).map(|(at, _)| at);
+        let repeated = self.repetition.at().filter(|_| self.attempts.is_none());
         slots.filter_map(TcpSlot::deadline).chain(deadline).chain(repeated).min()
     }
 
@@ -341,20 +337,16 @@ impl Client {
             established.iter().for_each(|tuple| attempts.on_established(tuple));
             let most = attempts.most();
             let chosen = attempts.choose();
-            let is_whole = chosen.kept.len() >= most;
-            let after = self.repeated.map_or(PAIRS_AGAIN, |(_, after)| (after * 2).min(PAIRS_AGAIN_AT_MOST));
-            self.repeated = (!is_whole).then_some((now + after, after));
+            self.repetition.on_end(now, chosen.kept.len() < most);
             let dropped = chosen.dropped.into_iter().filter(|tuple| !established.contains(tuple));
             steps.extend(dropped.map(Step::Discard));
             self.adopt(now, &chosen.kept, steps);
         }
         let addresses = (situation.locals.clone(), situation.remotes.clone());
         let is_changed = self.attempted != addresses;
-        let is_due = is_changed || self.repeated.is_some_and(|(at, _)| at <= now);
+        let is_due = is_changed || self.repetition.at().is_some_and(|at| at <= now);
         if self.attempts.is_none() && situation.is_connected && is_due {
-            if is_changed {
-                self.repeated = None;
-            }
+            self.repetition.begin(is_changed);
             self.attempted = addresses;
             self.attempts = PairAttempts::new(&situation.locals, &situation.remotes);
             let pairs = self.attempts.iter().flat_map(PairAttempts::pairs);

@@ -8,6 +8,9 @@ use manyway_proto::{FourTuple, Instant, LocalAddress};
 
 /// This long after the first connection the pending attempts are given up. TCP would repeat a lost SYN after a second.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Shortest and longest time until attempts are repeated.
+const AGAIN: Duration = Duration::from_secs(1);
+const AGAIN_AT_MOST: Duration = Duration::from_secs(60);
 /// Most addresses of each end that take part.
 const MOST: usize = 8;
 
@@ -32,6 +35,27 @@ enum Outcome {
     Pending,
     Connected { tuple: FourTuple, took: Duration },
     Failed,
+}
+
+/// When attempts are repeated that gave fewer connections than there are addresses.
+#[derive(Debug, Default)]
+pub(super) struct Repetition(Option<(Instant, Duration)>);
+
+impl Repetition {
+    /// Attempts begin, because addresses have changed or because they are repeated.
+    pub(super) fn begin(&mut self, is_changed: bool) {
+        self.0 = self.0.filter(|_| !is_changed);
+    }
+
+    pub(super) fn at(&self) -> Option<Instant> {
+        self.0.map(|(at, _)| at)
+    }
+
+    /// Attempts ended, and addresses are left over or not.
+    pub(super) fn on_end(&mut self, now: Instant, are_left: bool) {
+        let after = self.0.map_or(AGAIN, |(_, after)| (after * 2).min(AGAIN_AT_MOST));
+        self.0 = are_left.then_some((now + after, after));
+    }
 }
 
 /// The result of the attempts.
