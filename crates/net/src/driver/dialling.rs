@@ -344,9 +344,9 @@ impl Client {
         }
         let addresses = (situation.locals.clone(), situation.remotes.clone());
         let is_changed = self.attempted != addresses;
+        self.repetition.review(is_changed || !situation.is_connected);
         let is_due = is_changed || self.repetition.at().is_some_and(|at| at <= now);
         if self.attempts.is_none() && situation.is_connected && is_due {
-            self.repetition.begin(is_changed);
             self.attempted = addresses;
             self.attempts = PairAttempts::new(&situation.locals, &situation.remotes);
             let pairs = self.attempts.iter().flat_map(PairAttempts::pairs);

@@ -42,9 +42,9 @@ enum Outcome {
 pub(super) struct Repetition(Option<(Instant, Duration)>);
 
 impl Repetition {
-    /// Attempts begin, because addresses have changed or because they are repeated.
-    pub(super) fn begin(&mut self, is_changed: bool) {
-        self.0 = self.0.filter(|_| !is_changed);
+    /// Ends it if it has no reason any more.
+    pub(super) fn review(&mut self, is_over: bool) {
+        self.0 = self.0.filter(|_| !is_over);
     }
 
     pub(super) fn at(&self) -> Option<Instant> {
