@@ -52,7 +52,7 @@ fn series(
         ExitCode::Ok.after_printing(print_line(table.to_string().trim_end()))?;
     }
     if let Some(directory) = &arguments.report {
-        report::write_volume(chapters, all, &origin, directory).map_err(of_lab)?;
+        report::write_volume(&chapters, all, &origin, directory).map_err(of_lab)?;
         if !global.quiet {
             note(&format!("the report is {}", directory.join("index.html").display()));
         }

@@ -122,15 +122,14 @@ impl Chapter {
     }
 
     /// Writes each part into `parts`, and its figures into `figures`. One that was interrupted leaves an earlier one there.
-    fn write(&mut self, directory: &Path) -> Result<(), LabError> {
+    fn write(&self, directory: &Path) -> Result<(), LabError> {
         let save = |path: PathBuf, text: &str| doing(&path, fs::write(&path, text));
-        let parts: Vec<Part> = self.parts.drain(..).collect();
-        for part in parts {
+        for part in &self.parts {
             let path = self.part_file(directory, part.world);
             if !part.is_complete && path.exists() {
                 continue;
             }
-            let text = doing(&path, serde_json::to_string(&part).map_err(io::Error::from))?;
+            let text = doing(&path, serde_json::to_string(part).map_err(io::Error::from))?;
             save(path, &text)?;
             for picture in &part.pictures {
                 save(directory.join("figures").join(format!("{}.svg", picture.file)), &picture.svg)?;
@@ -201,7 +200,7 @@ const PARTS: &str = "parts";
 /// # Errors
 /// [`LabError::Io`] if that cannot be written, or a part of another experiment not be read.
 pub fn write_volume(
-    chapters: Vec<Chapter>,
+    chapters: &[Chapter],
     all: &[&'static Experiment],
     origin: &Origin,
     directory: &Path,
@@ -210,7 +209,7 @@ pub fn write_volume(
     let parts = directory.join(PARTS);
     doing(&parts, fs::create_dir_all(&parts))?;
     let _lock = doing(&parts, lock(&parts))?;
-    for mut chapter in chapters {
+    for chapter in chapters {
         chapter.write(directory)?;
     }
     let mut chapters: Vec<Chapter> = all.iter().map(|experiment| Chapter::new(experiment)).collect();

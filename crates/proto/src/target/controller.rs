@@ -5,8 +5,8 @@
 //! * "Increases by one" is meant in whole steps: n connections are right for a congestion ratio of n. Against the ratio of
 //!   the last interval a slow rise would never count, and against that at the last change of the number a fast one would
 //!   pass the congestion factor before there are enough.
-//! * Four intervals lie between any change of the number and the end of a connection, and between such an end and the next
-//!   beginning, so that each shows its effect first.
+//! * A connection ends at the earliest four intervals after the last change of their number, and after an end none is
+//!   added for four intervals, so that each change shows its effect first.
 //! * An interval without any data changes neither the mean nor the windows.
 //! * Windows are counted in segments and never below one: TCP stalls below that.
 
@@ -24,7 +24,7 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 const MOST_INTERVAL: Duration = Duration::from_secs(5);
 /// Up to this congestion ratio there is no congestion: 1, and the rest of whole segments. In percent.
 const UNCONGESTED: u64 = 125;
-/// Least intervals between two changes of the number of connections, unless both are beginnings.
+/// Least intervals between two changes of the number of connections, unless both add one.
 const REST: u32 = 4;
 
 /// Holds a target: a window for each path, and the number of connections.
@@ -35,7 +35,7 @@ pub(crate) struct RateController {
     windows: BTreeMap<PathId, u64>,
     mean: Rate,
     connections: u8,
-    /// Intervals until a connection may begin.
+    /// Intervals until a connection may be added.
     no_more_for: u32,
     /// Intervals until one may end.
     no_fewer_for: u32,

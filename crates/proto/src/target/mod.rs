@@ -41,7 +41,8 @@ pub struct TargetRate {
     /// Whether the number of TCP connections varies. Default [`RateAlgorithm::Basic`].
     pub algorithm: RateAlgorithm,
     /// TCP connections on each interface that uses TCP: their number with [`RateAlgorithm::Basic`], the largest one with
-    /// [`RateAlgorithm::Advanced`], of which the congestion factor lets one less than itself begin. 1 to 16, default 5. Without effect on paths over UDP.
+    /// [`RateAlgorithm::Advanced`], which uses at most [`congestion`](Self::congestion) − 1. 1 to 16, default 5. Without
+    /// effect on paths over UDP.
     pub connections: u8,
     /// Time between two adjustments, δ. Default `None`: eight round trips, from 100 ms to 5 s.
     pub interval: Option<Duration>,

@@ -262,8 +262,8 @@ impl IdleTimer {
 const DNS: u16 = 53;
 /// Flows at the same time.
 const MOST: usize = 1024;
-/// Datagrams that wait for their flow: a burst of QUIC has hundreds, and whoever reads the socket takes up to 128 of them
-/// before the runtime lets the flow go on.
+/// Datagrams that wait for their flow: a burst of QUIC has hundreds, and the task that reads the socket takes up to 128 of
+/// them before the runtime lets the flow go on.
 const QUEUE: usize = 512;
 /// Those that are kept until the server accepts the flow.
 const EARLY: usize = 64;
