@@ -72,7 +72,7 @@ pub(super) struct Connections {
     pub(super) listening: Vec<LocalCandidate>,
     /// The addresses advertised to clients, if they changed since the start.
     pub(super) advertised: Option<Vec<SocketAddr>>,
-    /// Client connections whose peer advertised or withdrew addresses.
+    /// Client connections whose peer's addresses have changed.
     address_news: BTreeSet<ConnectionHandle>,
     streams: StreamConfig,
     commands: mpsc::WeakUnboundedSender<Command>,
@@ -199,7 +199,13 @@ impl Connections {
         self.most_departing = (self.departing.len() * 2).max(FEW_DEPARTING);
     }
 
-    /// Takes the client connections whose peer advertised or withdrew addresses since the last call.
+    /// The addresses of a client's peer have changed: other interfaces and TCP connections may lead there.
+    pub(super) fn note_addresses(&mut self, handle: ConnectionHandle) {
+        self.address_news.insert(handle);
+        self.client_news.extend(self.peers.get(&handle).map(|peer| peer.client));
+    }
+
+    /// Takes the client connections whose peer's addresses have changed since the last call.
     pub(super) fn take_address_news(&mut self) -> BTreeSet<ConnectionHandle> {
         std::mem::take(&mut self.address_news)
     }
@@ -237,9 +243,7 @@ impl Connections {
                         entry.driver.events.send(event);
                     }
                 }
-                Event::PeerAddresses => {
-                    self.address_news.insert(handle);
-                }
+                Event::PeerAddresses => self.note_addresses(handle),
                 Event::ClientRefused { remote } => {
                     if let Some(authoriser) = &self.authoriser {
                         authoriser.on_refused(remote);

@@ -507,12 +507,9 @@ impl Driver {
         let before = std::mem::replace(&mut peer.remotes, addresses.clone());
         peer.remotes.extend(before.into_iter().filter(|address| !addresses.contains(address)));
         peer.remotes.truncate(crate::resolve::MAX_ADDRESSES);
-        let remotes = peer.remotes.clone();
-        let (locals, _) = self.local_candidates(&remotes);
         let Some(connection) = self.endpoint.connection(handle) else { return };
         connection.add_remote_addresses(now, &addresses);
-        connection.set_local_addresses(now, &locals);
-        self.tell_terms(handle, &locals);
+        self.connections.note_addresses(handle);
     }
 
     fn arm_timer(&mut self, now: Instant, context: &mut Context<'_>) {

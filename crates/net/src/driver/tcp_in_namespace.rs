@@ -308,3 +308,34 @@ fn disjoint_pairs_of_both_families_carry_a_transfer_over_tcp_and_one_goes_on_alo
         println!("longest stall {silence:?}");
     });
 }
+
+/// AMS over TCP, figure 10: each end gets its second address during the connection, and the client's leads nowhere before.
+#[test]
+fn a_client_connects_to_an_address_that_its_server_gets_and_advertises_later() {
+    run("a_client_connects_to_an_address_that_its_server_gets_and_advertises_later", async {
+        let there = There::new();
+        for link in [1, 2] {
+            there.lay_cable(link);
+            // An address that becomes ready later would be a reason of its own to connect again.
+            ip(&format!("-6 address flush dev mwhere{link}"));
+        }
+        there.run(|| ip("address delete 10.98.2.2/24 dev mwthere2"));
+        let identity = Identity::from_seed(&[1; 32]);
+        let server = ServerOptions::new(identity.clone(), &[2; 16]);
+        let server = EndpointOptions { server: Some(server), ..EndpointOptions::default() };
+        let server = there.run(move || Endpoint::bind(server)).unwrap();
+        let mut client = EndpointOptions::default();
+        client.carriers.choice = CarrierChoice::Tcp;
+        client.connection.pairs = PairMode::Disjoint;
+        let client = Endpoint::bind(client).unwrap();
+        let hosts = vec!["10.98.1.2".parse().unwrap()];
+        let ticket = Ticket::new(identity.public_key().hash(), [2; 16], hosts).unwrap();
+        let (connected, accepted) = tokio::join!(client.connect(&ticket), server.accept());
+        let (connected, _accepted) = (connected.unwrap(), accepted.unwrap());
+        until_working(&connected, &[("mwhere1", "tcp")]).await;
+        // The attempts over the addresses of the beginning are over.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        there.run(|| ip("address add 10.98.2.2/24 dev mwthere2"));
+        until_working(&connected, &[("mwhere1", "tcp"), ("mwhere2", "tcp")]).await;
+    });
+}
