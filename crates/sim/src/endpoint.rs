@@ -227,6 +227,11 @@ impl EndpointPeer {
         self.arrivals.replace(Vec::new()).unwrap_or_default()
     }
 
+    /// Forgets all events so far.
+    pub fn forget_events(&mut self) {
+        self.events = Vec::new();
+    }
+
     /// All events so far with their times.
     pub fn events(&self) -> &[(Instant, Event)] {
         &self.events

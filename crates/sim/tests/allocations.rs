@@ -7,9 +7,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use manyway_proto::{ByteCount, ConnectionConfig};
-use manyway_sim::Crowd;
+use manyway_proto::{ByteCount, ConnectionConfig, RateAlgorithm, TargetRate};
+use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use manyway_sim::nightly::few_or_many;
+use manyway_sim::scenario::{MINUTE, MS, mbit};
+use manyway_sim::{Crowd, Side};
+
+use wanted_over_tcp::{WANTED, paths, streaming};
+
+#[path = "shared/wanted_over_tcp.rs"]
+mod wanted_over_tcp;
 
 /// Counts the bytes that are allocated.
 struct Counting;
@@ -132,4 +139,44 @@ fn streams_that_ended_leave_no_memory_at_either_end() {
     println!("{streams} streams: {} bytes, at the server {}", both_later - both, server_later - server);
     // Tables may grow by some entries, however many streams there were.
     assert!(server_later <= server + 4096 && both_later <= both + 8192);
+}
+
+/// Losses come and go, and TCP connections with them. A day in the nightly run, and an hour otherwise.
+#[test]
+fn a_day_of_opening_and_ending_tcp_connections_for_a_target_rate_leaves_no_memory() {
+    let _alone = alone();
+    let mut target = TargetRate::new(WANTED);
+    target.algorithm = RateAlgorithm::Advanced;
+    let mut pair = streaming(LinkConfig::new(mbit(6), 40 * MS), 1, target);
+    let link = pair.paths()[0].down;
+    let mut last = None;
+    // Ends after the same course as it begins.
+    let mut run = |times: u32| {
+        let mut opened = 0;
+        for _ in 0..times {
+            for percent in [10.0, 0.0] {
+                let now = pair.now();
+                let loss = LossModel::Random(Probability::from_percent(percent));
+                pair.world_mut().network_mut().link_mut(link).unwrap().set_loss(now, loss);
+                pair.run_for(MINUTE * 2).unwrap();
+                let count = paths(&mut pair).len();
+                if percent > 0.0 {
+                    assert!(count > 1, "{count}");
+                } else {
+                    assert_eq!(count, 1);
+                }
+                let highest = paths(&mut pair).iter().map(|path| path.id).max();
+                opened += usize::from(last.replace(highest) != Some(highest));
+            }
+        }
+        for side in [Side::Client, Side::Server] {
+            pair.peer(side).unwrap().peer().forget_events();
+        }
+        (held(), opened)
+    };
+    let (before, _) = run(5);
+    let (after, opened) = run(few_or_many(10, 355));
+    println!("{} bytes more after {opened} changes of paths", after - before);
+    assert!(opened > 10);
+    assert!(after <= before + 16_384, "{before} {after}");
 }

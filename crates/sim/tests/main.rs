@@ -44,3 +44,5 @@ mod target_rate;
 mod target_rate_tcp;
 mod tcp_carrier;
 mod toy_wire;
+#[path = "shared/wanted_over_tcp.rs"]
+mod wanted_over_tcp;

@@ -1,68 +1,23 @@
 //! Target rates over TCP: the receive windows of the system bound what the peer has in flight, on one TCP connection or on
 //! several between the same addresses.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail as tests do")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use manyway_proto::{
-    ByteCount, ConnectionConfig, FourTuple, LocalAddress, PathState, PathStatistics, Rate, RateAlgorithm,
-    Rng, StreamId, TargetRate,
-};
+use manyway_proto::{ByteCount, FourTuple, RateAlgorithm, TargetRate};
+use manyway_sim::Side;
 use manyway_sim::link::{LinkConfig, LossModel, Probability};
 use manyway_sim::nightly::few_or_many;
-use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit, megabytes};
-use manyway_sim::traffic::Exchange;
-use manyway_sim::{EndpointPeer, Pair, PairBuilder, Side, TcpPeer, TcpPlan};
+use manyway_sim::scenario::{MINUTE, MS, SECOND, mbit};
 
-type TcpPair = Pair<TcpPeer>;
-
-const WANTED: Rate = Rate::from_bits_per_second(800_000);
-
-fn peer(rng: Rng, make: fn(Arc<ConnectionConfig>, Rng) -> EndpointPeer) -> TcpPeer {
-    let mut config = ConnectionConfig::default();
-    config.path_limit = 31;
-    TcpPeer::new(make(Arc::new(config), rng))
-}
-
-/// The server sends without end over so many TCP connections, and the client wants a rate.
-fn streaming(down: LinkConfig, connections: u8, target: TargetRate) -> TcpPair {
-    let up = LinkConfig::new(mbit(6), 40 * MS);
-    let builder = PairBuilder::new().seed(5).path_with(up, down);
-    let mut pair =
-        builder.build(|rng| peer(rng, EndpointPeer::client), |rng| peer(rng, EndpointPeer::server));
-    let (links, remote) = (pair.paths()[0], pair.servers()[0].address);
-    let local = LocalAddress { interface: links.interface.index, address: (links.address, 0).into() };
-    pair.peer(Side::Client)
-        .unwrap()
-        .set_plan(TcpPlan { pairs: vec![(local, remote)], connections: connections.into() });
-    pair.connect(5 * SECOND).unwrap();
-    pair.run_for(SECOND).unwrap();
-    let host = pair.host(Side::Server);
-    pair.start(Side::Server, Box::new(Exchange::new(host, megabytes(1 << 20))));
-    pair.run_for(200 * MS).unwrap();
-    let now = pair.now();
-    let client = pair.peer(Side::Client).unwrap();
-    let stream = StreamId::new(Side::Server, 0);
-    client.connection().unwrap().set_target_rate(now, stream, Some(target)).unwrap();
-    client.set_windows(now);
-    pair.run_for(15 * SECOND).unwrap();
-    pair
-}
+use crate::wanted_over_tcp::{TcpPair, WANTED, paths, streaming};
 
 /// Over so many TCP connections, always.
 fn over(connections: u8) -> TargetRate {
     let mut target = TargetRate::new(WANTED);
     target.connections = connections;
     target
-}
-
-fn paths(pair: &mut TcpPair) -> Vec<PathStatistics> {
-    let connection = pair.peer(Side::Client).unwrap().connection().unwrap();
-    let mut paths = connection.statistics().paths;
-    paths.retain(|path| path.state == PathState::Active);
-    paths
 }
 
 fn assert_held(pair: &mut TcpPair, time: Duration) {

@@ -37,7 +37,11 @@ const fn seconds(count: u64) -> Duration {
 /// One link is as full as in the figure.
 const SCALED: Course = Course {
     film: seconds(8),
-    others: &[(seconds(0), Others::Tcp([15, 3])), (seconds(4), Others::Tcp([5, 0]))],
+    others: &[
+        (seconds(0), Others::Tcp([15, 3])),
+        (seconds(3), Others::Udp(seconds(1))),
+        (seconds(4), Others::Tcp([5, 0])),
+    ],
     carrier: "auto",
 };
 /// The figure, on both links.

@@ -36,7 +36,7 @@ pub struct SeriesArgs {
     /// Keep to this time for all together: fewer repetitions, then shorter runs; with --quick fewer runs on sockets
     #[arg(long, value_name = "TIME", value_parser = parse_length)]
     pub budget: Option<Duration>,
-    /// Write one page with all of them into this directory, also after Ctrl-C
+    /// Write one page into this directory, also after Ctrl-C; it keeps what earlier runs of other experiments gave there
     #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
 }

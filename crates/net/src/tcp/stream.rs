@@ -157,11 +157,10 @@ impl RecordStream {
         figures::receive_scale(self.io.socket())
     }
 
-    /// The name of the system's congestion control.
+    /// The options of the system's socket.
     #[cfg(all(test, target_os = "linux"))]
-    pub(super) fn congestion(&self) -> Vec<u8> {
-        let name = socket2::SockRef::from(self.io.socket()).tcp_congestion().unwrap_or_default();
-        name.into_iter().take_while(|byte| *byte != 0).collect()
+    pub(super) fn options(&self) -> socket2::SockRef<'_> {
+        self.io.socket().into()
     }
 
     /// Ends the connection by a reset instead of an orderly end, so that nothing of it stays in the system.

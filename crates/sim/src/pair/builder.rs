@@ -22,6 +22,7 @@ pub struct PairBuilder {
     server_interfaces: usize,
     known_servers: usize,
     answer: ByteCount,
+    bin: Duration,
 }
 
 #[derive(Debug, Clone)]
@@ -47,6 +48,7 @@ impl PairBuilder {
             server_interfaces: 1,
             known_servers: usize::MAX,
             answer: ByteCount::ZERO,
+            bin: Duration::from_millis(10),
         }
     }
 
@@ -108,6 +110,13 @@ impl PairBuilder {
         self
     }
 
+    /// Sets the resolution of [`Pair::received`]. Default 10 ms.
+    #[must_use]
+    pub fn bins(mut self, bin: Duration) -> Self {
+        self.bin = bin;
+        self
+    }
+
     /// Makes the pair; the machines get a generator each.
     pub fn build<N: Peer>(self, client: impl FnOnce(Rng) -> N, server: impl FnOnce(Rng) -> N) -> Pair<N> {
         let mut world = World::new(self.seed);
@@ -144,7 +153,7 @@ impl PairBuilder {
             known_servers: self.known_servers,
             family: self.family,
             reference: Reference::default(),
-            received: [client, server].map(|_| Series::new(start, BIN)),
+            received: [client, server].map(|_| Series::new(start, self.bin)),
             messages: [Vec::new(), Vec::new()],
             services: [client, server].map(|host| Service::new(host, self.answer)),
             applications: [Vec::new(), Vec::new()],
@@ -152,6 +161,3 @@ impl PairBuilder {
         }
     }
 }
-
-/// Resolution of the received bytes over time.
-const BIN: Duration = Duration::from_millis(10);

@@ -56,8 +56,6 @@ pub struct TcpPeer {
     segment: u16,
     reports: bool,
     dialler: Option<Dialler>,
-    /// Events of the machine that were looked at.
-    seen: usize,
 }
 
 impl TcpPeer {
@@ -72,7 +70,6 @@ impl TcpPeer {
             segment: SEGMENT,
             reports: true,
             dialler: None,
-            seen: 0,
         }
     }
 
@@ -172,6 +169,7 @@ impl TcpPeer {
         let known = self.sockets.iter().position(|socket| socket.tuple == tuple);
         let is_server = tuple.local.address.port() == TCP_SERVER_PORT;
         known.or_else(|| {
+            self.sockets.retain(|socket| !socket.is_forgotten(now));
             is_server.then(|| self.sockets.push(Socket::new(now, tuple, (self.congestion, self.segment))))?;
             self.sockets.len().checked_sub(1)
         })
@@ -295,9 +293,9 @@ impl Peer for TcpPeer {
     }
 
     fn absorb_events(&mut self, now: Instant) {
+        let before = self.peer.events().len();
         self.peer.absorb_events(now);
-        let events = self.peer.events().len();
-        if std::mem::replace(&mut self.seen, events) != events {
+        if self.peer.events().len() != before {
             self.set_windows(now);
             self.dial(now);
         }

@@ -19,13 +19,16 @@ pub(super) const SEGMENT: u16 = 1_400;
 const MOST_UNSENT: usize = 32 * 1024;
 /// The rate is measured over at least this.
 const SHORTEST_MEASUREMENT: Duration = Duration::from_millis(200);
+/// A segment lives no longer, as Linux assumes.
+const LONGEST_LIFE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
     Open,
     /// The peer is still to be told.
     Resetting,
-    Closed,
+    /// Since this time.
+    Closed(Instant),
 }
 
 /// The congestion control of a system's TCP connections.
@@ -144,7 +147,12 @@ impl Socket {
 
     /// Whether it has ended, and the peer was told.
     pub(super) fn is_over(&self) -> bool {
-        self.life == Life::Closed
+        matches!(self.life, Life::Closed(_))
+    }
+
+    /// Whether no segment of it can be on its way any more.
+    pub(super) fn is_forgotten(&self, now: Instant) -> bool {
+        matches!(self.life, Life::Closed(since) if now >= since + LONGEST_LIFE)
     }
 
     /// What a system would report.
@@ -172,11 +180,11 @@ impl Socket {
     /// Writes the next segment; false if there is none now.
     pub(super) fn poll_segment(&mut self, now: Instant, segment: &mut Vec<u8>) -> bool {
         match self.life {
-            Life::Closed => return false,
+            Life::Closed(_) => return false,
             Life::Resetting => {
                 let header = self.header(Kind::Reset, self.sender.acknowledged());
                 header.write(std::iter::empty(), segment);
-                self.life = Life::Closed;
+                self.life = Life::Closed(now);
                 return true;
             }
             Life::Open => {}
@@ -206,7 +214,7 @@ impl Socket {
     pub(super) fn on_segment(&mut self, now: Instant, segment: &[u8]) {
         let Some((header, rest)) = Header::read(segment) else { return };
         match header.kind {
-            Kind::Reset => self.life = Life::Closed,
+            Kind::Reset => self.life = Life::Closed(now),
             Kind::Open => {}
             Kind::Ack => {
                 let is_repeated = header.ack == self.sender.acknowledged();
