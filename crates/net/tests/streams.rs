@@ -103,6 +103,37 @@ async fn a_reader_that_does_not_read_stops_the_writer() {
     soon(async { tokio::join!(reader, async { send.write_chunk(chunk.clone()).await.unwrap() }) }).await;
 }
 
+/// What waits at both ends for a reader that does not read, with the windows of streams of programs: 132 KiB at its end,
+/// 240 KiB at the writer's.
+#[tokio::test]
+async fn small_first_windows_bound_what_waits_until_the_reader_reads() {
+    const FIRST: usize = 96 << 10;
+    let mut config = ConnectionConfig::default();
+    config.streams.stream_receive_window = FIRST as u64;
+    config.streams.send_buffer = FIRST as u64;
+    let pair = Pair::with(config.clone(), config).await;
+    let ((mut send, _keep), (_peer_send, mut peer_receive)) = pair.stream().await;
+    let chunk = Bytes::from(vec![5; 4096]);
+    let mut written = 0;
+    while let Ok(result) =
+        tokio::time::timeout(Duration::from_millis(400), send.write_chunk(chunk.clone())).await
+    {
+        result.unwrap();
+        written += chunk.len();
+    }
+    assert!((2 * FIRST..=4 * FIRST).contains(&written), "{written}");
+    // A reader that reads gets all of it, and more.
+    let writer = tokio::spawn(async move { while send.write_all(&[5; 65_536]).await.is_ok() {} });
+    within(30, async {
+        let mut read = 0;
+        while read < 64 << 20 {
+            read += peer_receive.read_chunk(1 << 20).await.unwrap().unwrap().len();
+        }
+    })
+    .await;
+    writer.abort();
+}
+
 #[tokio::test]
 async fn an_unread_stream_does_not_stop_the_others() {
     let pair = Pair::new().await;

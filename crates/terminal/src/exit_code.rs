@@ -18,8 +18,8 @@ pub enum ExitCode {
     Incomplete,
     /// 5: forbidden by a policy, such as a cap on a link.
     Policy,
-    /// 6: below the required result, by `--min-gain`, the gates of the lab, its comparison with virtual time or with
-    /// theory.
+    /// 6: below the required result, by `--min-gain`, the gates and goals of the lab, its comparison with virtual time or
+    /// with theory.
     Gain,
     /// 7: the peer was not reached on any path.
     Unreachable,

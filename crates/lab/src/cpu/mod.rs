@@ -1,5 +1,6 @@
 //! Processor time per byte: one connection between two namespaces joined by a veth pair, without any emulation.
 
+mod goals;
 mod machine;
 mod options;
 mod peers;
@@ -14,6 +15,7 @@ use serde::Serialize;
 use crate::error::LabError;
 use crate::measures::Spread;
 
+pub use goals::CpuVerdict;
 pub use options::{CpuOptions, Subject};
 pub(crate) use peers::Peers;
 use sample::Sample;

@@ -480,7 +480,7 @@ impl Connections {
 impl Entry {
     /// Stream bytes that the peer has not acknowledged; `held` of them are in the protocol machine.
     pub(super) fn unacknowledged(&self, held: ByteCount) -> ByteCount {
-        held + ByteCount(self.streams.values().map(|pipes| pipes.send().queued()).sum())
+        held + ByteCount::of(self.streams.values().map(|pipes| pipes.send().queued()).sum())
     }
 
     /// The figures of the connection; `name` names an interface.

@@ -106,13 +106,14 @@ impl Connections {
         let Some(pipes) = self.pipes(handle, stream) else { return };
         let Some(connection) = endpoint.connection(handle) else { return };
         let mut pipe = pipes.send();
+        let queued = pipe.queued();
         while let Some(chunk) = pipe.pop() {
             match give(connection, now, stream, chunk) {
                 Given::Taken => {}
                 Given::Left(chunk) => {
                     // StreamWritable follows: the writer need not wake the driver before.
                     pipe.unpop(chunk);
-                    pipe.wake_if_roomy();
+                    pipe.wake_if_roomy(queued);
                     return;
                 }
                 Given::Failed(error) => pipe.fail(error),
@@ -131,7 +132,7 @@ impl Connections {
             }
             Ending::Open | Ending::Finished | Ending::Delivered | Ending::Reset => {}
         }
-        pipe.wake_if_roomy();
+        pipe.wake_if_roomy(queued);
         drop(pipe);
         self.forget_if_over(handle, stream);
         self.note_handed_over(endpoint, now, handle, stream);

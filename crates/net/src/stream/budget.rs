@@ -5,8 +5,10 @@
 //! each keeps a small guaranteed share, so that an unread stream never blocks another.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use manyway_proto::StreamConfig;
+use tokio::time::Instant;
 
 /// Most bytes between a writer and the driver.
 const SEND_LIMIT: usize = 512 << 10;
@@ -14,6 +16,17 @@ const SEND_LIMIT: usize = 512 << 10;
 const WRITERS: usize = 32;
 /// Guaranteed minimum of each writer.
 const LEAST_SEND: usize = 64 << 10;
+/// Whoever takes half of a full queue within this time is fast.
+const FAST: Duration = Duration::from_millis(20);
+/// What passes before a share grows, in first shares.
+const SETTLED: usize = 8;
+
+/// With how many bytes the queues of a stream begin.
+#[derive(Debug)]
+struct First {
+    read: usize,
+    write: usize,
+}
 
 /// The shares of a connection's readers, and of its writers.
 #[derive(Debug)]
@@ -22,6 +35,8 @@ pub(crate) struct Budget {
     limit: usize,
     /// Maximum of one stream.
     most: usize,
+    /// The same at the beginning, and that of a writer.
+    first: First,
     /// Guaranteed minimum of a stream.
     least: usize,
     /// Most bytes of a stream that the driver has not taken yet.
@@ -32,18 +47,34 @@ pub(crate) struct Budget {
 
 impl Budget {
     /// A quarter of the largest window for all streams, of it 1 MiB for one and 64 KiB guaranteed for each; less where
-    /// the windows are smaller.
+    /// the windows are smaller. A stream begins with three eighths of its first window, and half of its first send
+    /// buffer.
     pub(crate) fn new(streams: &StreamConfig) -> Self {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let most = size(streams.max_window / 4).min(1 << 20);
         Self {
             limit: size(streams.max_window / 4),
             most,
+            first: First {
+                // Less than what makes the window grow, which counts what is read ahead as read.
+                read: size(streams.stream_receive_window / 8 * 3),
+                write: size(streams.send_buffer / 2),
+            },
             least: size(streams.max_window / 64).min(64 << 10).min(most),
             send: size(streams.max_send_buffer / 24).min(SEND_LIMIT),
             streams: AtomicUsize::new(0),
             held: AtomicUsize::new(0),
         }
+    }
+
+    /// The share of one stream's reader.
+    pub(crate) fn reader(&self) -> Share {
+        Share::new(self.first.read, self.most)
+    }
+
+    /// The share of one stream's writer.
+    pub(crate) fn writer(&self) -> Share {
+        Share::new(self.first.write, self.send)
     }
 
     /// How many bytes may wait between the writer of a stream and the driver.
@@ -82,9 +113,66 @@ impl Budget {
     }
 }
 
+/// How many bytes may wait in a queue: few, until whoever empties it is fast.
+#[derive(Debug)]
+pub(crate) struct Share {
+    bytes: usize,
+    most: usize,
+    /// It grows once so many more bytes have passed: more than all windows and buffers behind the queue take while nobody
+    /// reads there.
+    settles_in: usize,
+    full_since: Option<Instant>,
+}
+
+impl Share {
+    fn new(first: usize, most: usize) -> Self {
+        let bytes = first.min(most);
+        Self { bytes, most, settles_in: bytes.saturating_mul(SETTLED), full_since: None }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn on_full(&mut self) {
+        if self.bytes < self.most && self.settles_in == 0 {
+            self.full_since.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// So many bytes were taken.
+    pub(crate) fn on_taken(&mut self, bytes: usize) {
+        self.settles_in = self.settles_in.saturating_sub(bytes);
+    }
+
+    /// Half of what was in the queue has been taken.
+    pub(crate) fn on_half_taken(&mut self) {
+        if self.full_since.take().is_some_and(|since| since.elapsed() <= FAST) {
+            self.bytes = self.bytes.saturating_mul(2).min(self.most);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_share_grows_while_whoever_empties_the_queue_is_fast() {
+        let mut share = Share::new(100, 350);
+        let mut bytes = Vec::new();
+        for (taken, milliseconds) in [(799, 0), (1, 20), (0, 21), (0, 1000), (0, 0), (0, 5)] {
+            share.on_taken(taken);
+            share.on_full();
+            tokio::time::advance(Duration::from_millis(milliseconds / 2)).await;
+            share.on_full();
+            tokio::time::advance(Duration::from_millis(milliseconds.div_ceil(2))).await;
+            share.on_half_taken();
+            share.on_half_taken();
+            bytes.push(share.bytes());
+        }
+        assert_eq!(bytes, [100, 200, 200, 200, 350, 350]);
+    }
 
     #[test]
     fn each_of_many_full_streams_keeps_its_minimum() {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use manyway_proto::{Carries, Message, MessageOptions, MessageToken, StreamId};
 use tokio::time::Instant;
 
-use super::budget::Budget;
+use super::budget::{Budget, Share};
 use crate::error::{ReadError, WriteError};
 
 /// Both directions of one stream.
@@ -52,6 +52,7 @@ const MESSAGE_OVERHEAD: usize = 128;
 pub(crate) struct SendPipe {
     /// Limits the bytes between a writer and the driver.
     budget: Arc<Budget>,
+    share: Share,
     chunks: VecDeque<Chunk>,
     kind: Option<Kind>,
     messages: u64,
@@ -87,6 +88,7 @@ pub(crate) struct ReceivePipe {
     chunks: VecDeque<Arrived>,
     bytes: usize,
     budget: Arc<Budget>,
+    share: Share,
     end: Option<Result<(), ReadError>>,
     stopped: bool,
     reader: Option<Waker>,
@@ -100,6 +102,7 @@ impl Pipes {
             chunks: VecDeque::new(),
             bytes: 0,
             budget: Arc::clone(budget),
+            share: budget.reader(),
             end: None,
             stopped: false,
             reader: None,
@@ -107,6 +110,7 @@ impl Pipes {
         };
         let send = SendPipe {
             budget: Arc::clone(budget),
+            share: budget.writer(),
             chunks: VecDeque::new(),
             kind: None,
             messages: 0,
@@ -154,12 +158,18 @@ impl SendPipe {
         if let Some(error) = self.closed().or_else(|| self.mismatch(kind)) {
             return Poll::Ready(Err(error));
         }
-        let room = self.budget.send_limit().saturating_sub(self.bytes);
+        let room = self.limit().saturating_sub(self.bytes);
         if room == 0 {
+            self.share.on_full();
             register(&mut self.writer, context);
             return Poll::Pending;
         }
         Poll::Ready(Ok(room))
+    }
+
+    /// How many bytes may wait for the driver.
+    fn limit(&self) -> usize {
+        self.budget.send_limit().min(self.share.bytes())
     }
 
     /// Checks that the half carries the same kind as before.
@@ -270,8 +280,8 @@ impl SendPipe {
     }
 
     /// Bytes that the driver has not taken yet.
-    pub(crate) fn queued(&self) -> u64 {
-        self.bytes as u64
+    pub(crate) fn queued(&self) -> usize {
+        self.bytes
     }
 
     /// The driver took everything and has to be woken for more.
@@ -284,9 +294,11 @@ impl SendPipe {
         !self.scheduled
     }
 
-    /// Wakes the writer once there is enough room.
-    pub(crate) fn wake_if_roomy(&mut self) {
-        if self.bytes <= self.budget.send_limit() / 2 {
+    /// The driver took some of the bytes that were queued before: wakes the writer once there is enough room.
+    pub(crate) fn wake_if_roomy(&mut self, queued_before: usize) {
+        self.share.on_taken(queued_before.saturating_sub(self.bytes));
+        if self.bytes <= self.limit() / 2 {
+            self.share.on_half_taken();
             self.wake();
         }
     }
@@ -330,9 +342,10 @@ impl ReceivePipe {
         if self.stopped {
             return 0;
         }
-        let allowance = self.budget.allowance(self.bytes);
+        let allowance = self.budget.allowance(self.bytes).min(self.share.bytes());
         let room = allowance.saturating_sub(self.bytes);
         if room == 0 {
+            self.share.on_full();
             self.full_until = Some(allowance / 2);
         }
         room
@@ -427,10 +440,12 @@ impl ReceivePipe {
     /// The application took this many bytes; returns whether the driver waits for their room.
     fn give_back(&mut self, taken: usize) -> bool {
         self.bytes -= taken;
+        self.share.on_taken(taken);
         self.budget.give_back(taken);
         let wake = self.full_until.is_some_and(|bytes| self.bytes <= bytes);
         if wake {
             self.full_until = None;
+            self.share.on_half_taken();
         }
         wake
     }

@@ -15,9 +15,10 @@ use crate::link::{Command, ReceiveHalf};
 
 /// The receiving half of a stream. Dropping it before the end sends the peer a stop with code 0.
 ///
-/// A reader that does not read stops the writer: at most 1 MiB is read ahead, 64 KiB if many streams have data, and
-/// less if [`max_window`](manyway_proto::StreamConfig::max_window) is below 4 MiB; beyond that the [stream's
-/// window](manyway_proto::StreamConfig::stream_receive_window) fills up. All methods may be cancelled by dropping their
+/// A reader that does not read stops the writer: three eighths of the [stream's first
+/// window](manyway_proto::StreamConfig::stream_receive_window) is read ahead, up to 1 MiB for a reader that takes half of
+/// what waits within 20 ms, 64 KiB if many streams have data, and less if
+/// [`max_window`](manyway_proto::StreamConfig::max_window) is below 4 MiB; beyond that the window fills up. All methods may be cancelled by dropping their
 /// futures; nothing is lost.
 #[derive(Debug)]
 pub struct ReceiveStream {

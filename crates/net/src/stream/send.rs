@@ -28,7 +28,8 @@ const RESERVED: std::ops::RangeInclusive<u32> = 0x4d57_0000..=0x4d57_ffff;
 ///
 /// A write waits while 512 KiB are queued for the driver (a 24th of
 /// [`max_send_buffer`](manyway_proto::StreamConfig::max_send_buffer), if that is less; with more than 32 streams a
-/// smaller part, 64 KiB at least). The driver takes as much as the [send
+/// smaller part, 64 KiB at least; half of the first send buffer, until the driver takes half of that within 20 ms). The
+/// driver takes as much as the [send
 /// buffer](manyway_proto::StreamConfig::send_buffer) of the stream holds. A single chunk or message may be of any
 /// length beyond that. All methods may be cancelled by dropping their futures: a chunk is then taken whole or not at
 /// all.

@@ -1,11 +1,12 @@
 //! `manyway-lab cpu`: processor time per byte.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
 use manyway_chart::{Align, Table};
 use manyway_lab::Stop;
-use manyway_lab::cpu::{self, CpuOptions, CpuReport, CpuRow, Part, Subject};
+use manyway_lab::cpu::{self, CpuOptions, CpuReport, CpuRow, CpuVerdict, Part, Subject};
 use manyway_lab::measures::Spread;
 use manyway_terminal::{CommandError, ExitCode, json, note, print_line};
 use manyway_units::text;
@@ -45,7 +46,8 @@ pub(super) fn run(
         let text = "interrupted; the measurements until then stand above";
         return Err(CommandError::new(ExitCode::Interrupted, text));
     }
-    Ok(code)
+    let is_reached = report.verdicts().iter().all(|verdict| verdict.holds);
+    Ok(if is_reached { code } else { ExitCode::Gain })
 }
 
 /// What to measure within the budget, and what is left out.
@@ -86,11 +88,12 @@ fn each(options: &CpuOptions) -> Duration {
     options.duration + SET_UP
 }
 
-/// The report with times in seconds, as in all documents, and how it ended.
+/// The report with times in seconds, as in all documents, its goals, and how it ended.
 fn document(report: &CpuReport, stop: &Stop) -> Value {
     let mut document = serde_json::to_value(report).unwrap_or_default();
     if let Some(fields) = document.as_object_mut() {
         fields.insert("duration".to_owned(), report.duration.as_secs_f64().into());
+        fields.insert("goals".to_owned(), serde_json::to_value(report.verdicts()).unwrap_or_default());
         fields.insert("end".to_owned(), if stop.is_set() { "interrupted" } else { "complete" }.into());
     }
     document
@@ -127,6 +130,11 @@ fn text(report: &CpuReport) -> String {
     for remark in &report.remarks {
         text.push_str(remark);
         text.push('\n');
+    }
+    for CpuVerdict { subject, of, least, share, holds } in report.verdicts() {
+        let (subject, of) = (name(subject), name(of));
+        let verdict = if holds { "holds" } else { "falls short" };
+        let _ = writeln!(text, "{subject}, of {of}, at least {least:.2}: {verdict} with {share:.2}");
     }
     text
 }
