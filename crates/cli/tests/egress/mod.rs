@@ -17,6 +17,7 @@ mod pages;
 mod recipes;
 #[cfg(target_os = "linux")]
 mod run;
+mod restarts;
 #[cfg(target_os = "linux")]
 mod site;
 mod slow_programs;
