@@ -1,7 +1,9 @@
 //! `manyway tunnel`: all traffic of a machine, which here is a network namespace.
 
 mod kill_switch;
+mod killed;
 mod lan;
+mod names;
 mod sleep;
 mod stack;
 
