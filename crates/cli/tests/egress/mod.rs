@@ -6,6 +6,8 @@
 mod clients;
 mod datagrams;
 #[cfg(target_os = "linux")]
+mod fairness;
+#[cfg(target_os = "linux")]
 mod hosts;
 #[cfg(target_os = "linux")]
 mod incoming;
