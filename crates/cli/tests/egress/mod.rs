@@ -17,9 +17,9 @@ mod name_caches;
 mod pages;
 #[cfg(target_os = "linux")]
 mod recipes;
+mod restarts;
 #[cfg(target_os = "linux")]
 mod run;
-mod restarts;
 #[cfg(target_os = "linux")]
 mod site;
 mod slow_programs;
