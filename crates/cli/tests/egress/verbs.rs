@@ -132,7 +132,28 @@ fn destinations_that_refuse_are_forbidden_or_do_not_exist_are_reported_as_such()
 }
 
 #[test]
-fn every_verb_says_how_a_server_without_egress_must_be_started() {
+fn a_ticket_has_as_many_connections_as_its_server_says() {
+    let place = Place::new();
+    let settings = place.there().join("settings.toml");
+    std::fs::write(&settings, "[serve]\negress-connections = 2\n").unwrap();
+    let server = place.serve(&[&OUT[..], &["--config", settings.to_str().unwrap()]].concat());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (running, address) = forward(&place, &server, listener.local_addr().unwrap());
+    let kept: Vec<_> = (0..2).map(|_| (connected(&address), listener.accept().unwrap())).collect();
+    let mut one_too_many = connected(&address);
+    assert!(!matches!(one_too_many.read(&mut [0]), Ok(1..)));
+    running.wait_for("a client may have 2");
+    drop(kept);
+    std::fs::write(&settings, "[serve]\negress-connections = 0\n").unwrap();
+    place
+        .run(&["serve", "--config", settings.to_str().unwrap()])
+        .expect(2)
+        .says("must be from 1 to 16384")
+        .says("egress-connections");
+}
+
+#[test]
+fn pipe_forward_and_proxy_say_how_a_server_without_egress_must_be_started() {
     let place = Place::new();
     let server = place.serve(&[]);
     for arguments in [
