@@ -69,6 +69,7 @@ struct ServeSettings {
     egress: bool,
     allow: Vec<Text<NetPorts>>,
     deny: Vec<Text<NetPorts>>,
+    egress_connections: Option<EgressConnections>,
     tun: Vec<Text<Network>>,
     tun_announce: Vec<Text<Network>>,
     tun_behind: Vec<Text<NetworkBehind>>,
@@ -103,6 +104,20 @@ impl TryFrom<i64> for Threads {
     fn try_from(number: i64) -> Result<Self, Self::Error> {
         let number = u8::try_from(number).ok().filter(|number| (1..=64).contains(number));
         number.map(Self).ok_or("must be from 1 to 64")
+    }
+}
+
+/// TCP connections of a ticket: at most as many as all may have together.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "i64")]
+struct EgressConnections(usize);
+
+impl TryFrom<i64> for EgressConnections {
+    type Error = &'static str;
+
+    fn try_from(number: i64) -> Result<Self, Self::Error> {
+        let number = usize::try_from(number).ok().filter(|number| (1..=16_384).contains(number));
+        number.map(Self).ok_or("must be from 1 to 16384")
     }
 }
 
@@ -321,6 +336,7 @@ impl ServeSettings {
             egress,
             allow,
             deny,
+            egress_connections,
             tun,
             tun_announce,
             tun_behind,
@@ -342,6 +358,7 @@ impl ServeSettings {
         unless_given(&mut arguments.allow, allow.into_iter().map(|net| net.0));
         // What either denies is denied.
         arguments.deny.extend(deny.into_iter().map(|net| net.0));
+        arguments.egress_connections = egress_connections.map(|number| number.0);
         unless_given(&mut arguments.tun, tun.into_iter().map(|network| network.0.0));
         unless_given(&mut arguments.tun_announce, tun_announce.into_iter().map(|network| network.0.0));
         unless_given(&mut arguments.tun_behind, tun_behind.into_iter().map(|behind| behind.0.0));
@@ -406,6 +423,7 @@ cid-length = 13
 egress = true
 allow = ["10.1.0.0/16:80"]
 deny = ["10.1.2.0/24"]
+egress-connections = 4096
 tun = ["10.99.0.0/24", "fd00:99::/64"]
 tun-announce = ["192.168.9.0/24"]
 tun-behind = ["branch=192.168.5.0/24"]
@@ -457,6 +475,7 @@ key = "key.pem"
         assert_eq!(serve.ids(), IdLayout::new(13, &[0x4a, 1, 7]));
         assert!(serve.egress && serve.allow == ["10.1.0.0/16:80".parse().unwrap()]);
         assert_eq!(serve.deny, ["10.1.2.0/24".parse().unwrap()]);
+        assert_eq!(serve.egress_connections, Some(4096));
         let net = |text: &str| text.parse::<IpNet>().unwrap();
         assert_eq!(serve.tun, [net("10.99.0.0/24"), net("fd00:99::/64")]);
         assert_eq!(serve.tun_announce, [net("192.168.9.0/24")]);

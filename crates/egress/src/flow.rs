@@ -78,8 +78,8 @@ impl fmt::Debug for FlowSender {
 
 impl FlowSender {
     /// Sends a datagram, to the destination of the flow or to another one; returns whether there was room for it. One
-    /// that cannot arrive within half a second is dropped on the way, as a network does. A flow of little traffic goes
-    /// before bulk data.
+    /// that cannot arrive within 0.5 s (bulk: 0.25 s), or the lifetime of its [`Treatment`](crate::Treatment), is dropped
+    /// on the way, as a network does. A flow of little traffic goes before bulk data.
     ///
     /// # Errors
     /// The flow has ended.

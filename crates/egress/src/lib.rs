@@ -51,7 +51,8 @@ pub use relay::{RelayError, Volume, relay};
 pub use request::{FlowKind, PROTOCOL, VERSION};
 pub use rules::{Class, NetPorts, NetPortsError, OwnAddresses, Ports, Rules, SystemAddresses};
 pub use server::{
-    Access, Gateway, GatewayConfig, Resolve, SystemResolver, answer_messages, can_send_echo_requests, decline,
+    Access, Gateway, GatewayConfig, Resolve, SystemResolver, Turn, answer_messages, can_send_echo_requests,
+    decline,
 };
 pub use site::{
     Assignment, Filter, Header, Hub, HubConfig, HubError, Joined, Joining, Member, PacketReceiver,

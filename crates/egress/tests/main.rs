@@ -5,6 +5,7 @@ mod attacks;
 mod common;
 mod connections;
 mod datagrams;
+mod floods_of_names;
 mod listeners;
 mod listeners_of_datagrams;
 mod sites;

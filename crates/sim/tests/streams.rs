@@ -10,7 +10,7 @@ use manyway_sim::scenario::{
     MINUTE, MS, SECOND, connected, connected_with, mbit, megabytes, path_figures, percent,
 };
 use manyway_sim::traffic::{Application, Exchange, Read, Requests, Streams};
-use manyway_sim::{PairBuilder, Pattern, Side};
+use manyway_sim::{EndpointPair, PairBuilder, Pattern, Side};
 
 fn two_paths() -> PairBuilder {
     PairBuilder::new().path(mbit(20), 10 * MS).path(mbit(10), 30 * MS)
@@ -61,6 +61,34 @@ fn many_streams_share_and_all_end() {
         pair.start(from, Box::new(Requests::new(host, ByteCount(30_000), now, MS, few_or_many(150, 600))));
     }
     pair.run_until(MINUTE, "answered", |pair| pair.is_quiet()).unwrap();
+}
+
+/// What each stream of this writer brought so far.
+fn read_of_each(pair: &EndpointPair, from: Side) -> Vec<u64> {
+    let host = pair.host(from);
+    let halves = pair.reference().halves().filter(|(writer, _, half)| *writer == host && half.read > 0);
+    halves.map(|(_, _, half)| half.read).collect()
+}
+
+#[test]
+fn streams_that_are_full_share_the_paths_equally_while_all_of_them_run() {
+    for from in [Side::Client, Side::Server] {
+        let mut pair = connected(two_paths()).unwrap();
+        for _ in 0..2 {
+            for _ in 0..4 {
+                pair.start(from, Box::new(Exchange::new(pair.host(from), megabytes(100))));
+            }
+            // The others come later.
+            pair.run_for(2 * SECOND).unwrap();
+        }
+        let before = read_of_each(&pair, from);
+        pair.run_for(5 * SECOND).unwrap();
+        let brought: Vec<_> =
+            read_of_each(&pair, from).iter().zip(before).map(|(after, before)| after - before).collect();
+        let mean = brought.iter().sum::<u64>() / 8;
+        assert!(brought.len() == 8 && mean > 1_500_000, "{from:?} {brought:?}");
+        assert!(brought.iter().all(|bytes| bytes * 10 > mean * 8), "{from:?} {brought:?}");
+    }
 }
 
 /// Requests the service's answer and reads it only in every other second.

@@ -70,6 +70,9 @@ pub struct ServeArgs {
     /// not stop ping
     #[arg(long, value_name = "NET[:PORTS]")]
     pub deny: Vec<NetPorts>,
+    /// TCP connections of a ticket at the same time with --egress, of the settings alone; default 512
+    #[arg(skip)]
+    pub egress_connections: Option<usize>,
     /// Network for sites (`tunnel --site`); needs root
     #[arg(long, value_name = "NET", value_parser = parse_network)]
     pub tun: Vec<IpNet>,

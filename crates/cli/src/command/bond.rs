@@ -8,6 +8,7 @@ use manyway::interfaces::{Change, InterfaceWatcher, LinkState};
 use manyway_terminal::{CommandError, ExitCode};
 use manyway_transfer::hello;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use super::egress;
 use super::error::{of_connection, of_measurement};
@@ -23,6 +24,8 @@ pub struct Bond {
     server: String,
     purpose: Purpose,
     session: watch::Sender<Option<NetSession>>,
+    /// How many callers wait for a connection.
+    waiting: watch::Sender<usize>,
     /// The endpoint of the session.
     endpoint: Mutex<Option<Endpoint>>,
 }
@@ -51,6 +54,7 @@ impl Bond {
             server: server.to_owned(),
             purpose,
             session: watch::Sender::new(Some(session)),
+            waiting: watch::Sender::new(0),
             endpoint: Mutex::new(Some(endpoint)),
         })
     }
@@ -63,6 +67,7 @@ impl Bond {
     /// The present connection; waits for an absent server as long as `--connect-timeout` says. `None`: it is still away.
     pub async fn session(&self) -> Option<NetSession> {
         let mut sessions = self.session.subscribe();
+        let _waits = Waits::begin(&self.waiting);
         let there = tokio::time::timeout(
             self.global.connect_timeout(),
             sessions.wait_for(|session| session.as_ref().is_some_and(|it| it.0.close_reason().is_none())),
@@ -105,16 +110,19 @@ impl Bond {
 
     async fn again(&self) -> Result<(Endpoint, NetSession), CommandError> {
         let mut watcher = InterfaceWatcher::new()?;
+        let mut waiting = self.waiting.subscribe();
         let mut pause = FIRST_PAUSE;
         loop {
             match attempt(&self.global, &self.server, self.purpose).await {
                 Err(error) if !is_final(&error) => tracing::info!(reason = %error, "not connected"),
                 result => return result,
             }
+            let failed = Instant::now();
             // Interfaces that change often must not raise the rate of attempts.
             tokio::time::sleep(FIRST_PAUSE).await;
             tokio::select! {
-                () = tokio::time::sleep(pause - FIRST_PAUSE) => pause = (pause * 2).min(LONGEST_PAUSE),
+                () = sleep_until(failed + pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                () = caller_waits(&mut waiting, failed + LONGEST_WHILE_WANTED) => {}
                 () = network_appears(&mut watcher) => pause = FIRST_PAUSE,
             }
         }
@@ -165,6 +173,29 @@ fn is_final(error: &CommandError) -> bool {
     error.code.is_interruption() || matches!(error.code, ExitCode::Authentication | ExitCode::Policy)
 }
 
+/// Waits for a caller that waits for a connection, and until then.
+async fn caller_waits(waiting: &mut watch::Receiver<usize>, until: Instant) {
+    // The sender lives as long as the bond.
+    let _ = waiting.wait_for(|callers| *callers > 0).await;
+    sleep_until(until).await;
+}
+
+/// A caller that waits for a connection until this is dropped.
+struct Waits<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Waits<'a> {
+    fn begin(waiting: &'a watch::Sender<usize>) -> Self {
+        waiting.send_modify(|callers| *callers += 1);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|callers| *callers -= 1);
+    }
+}
+
 /// Waits until an interface, an address or a route comes that was not there.
 async fn network_appears(watcher: &mut InterfaceWatcher) {
     let brings = |change: &Change| match change {
@@ -178,7 +209,9 @@ async fn network_appears(watcher: &mut InterfaceWatcher) {
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// Without a caller that waits: a machine at rest, perhaps on a metered link.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+const LONGEST_WHILE_WANTED: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,11 @@
 //! Makes an endpoint and a connection from the options of the command line.
 
 use std::fmt::Display;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use manyway::congestion;
 use manyway::interfaces::{AddressFamily, InterfacePolicy};
 use manyway::resolve::Resolver;
@@ -117,6 +118,12 @@ pub fn interface_policy(global: &GlobalArgs) -> Result<InterfacePolicy, CommandE
         policy = policy.with(rule.rule.clone());
     }
     for name in &global.exclude {
+        if is_network(name) {
+            return Err(CommandError::usage(format!(
+                "{name:?} is not the name of an interface, which --exclude wants; `manyway tunnel --bypass` leaves out a \
+                 network"
+            )));
+        }
         policy = policy.without(name.parse().map_err(CommandError::usage)?);
     }
     if global.ipv4 {
@@ -125,6 +132,10 @@ pub fn interface_policy(global: &GlobalArgs) -> Result<InterfacePolicy, CommandE
         policy = policy.only(AddressFamily::V6);
     }
     Ok(policy)
+}
+
+fn is_network(text: &str) -> bool {
+    text.parse::<IpNet>().is_ok() || text.parse::<IpAddr>().is_ok()
 }
 
 /// The ledger of the interfaces with a cap; `None` if there are none.
@@ -354,6 +365,17 @@ mod tests {
 
     use super::*;
     use crate::args::Cli;
+
+    #[test]
+    fn a_network_that_is_excluded_as_an_interface_is_answered_with_the_option_for_networks() {
+        for network in ["10.1.0.0/16", "203.0.113.9", "fd00::/8"] {
+            let cli = Cli::try_parse_from(["manyway", "tunnel", "mw1x", "--exclude", network]).unwrap();
+            let error = interface_policy(&cli.global).unwrap_err();
+            assert!(error.code == ExitCode::Usage && error.text.contains("--bypass"), "{error}");
+        }
+        let cli = Cli::try_parse_from(["manyway", "tunnel", "mw1x", "--exclude", "eth0.7"]).unwrap();
+        assert!(interface_policy(&cli.global).is_ok());
+    }
 
     #[test]
     fn little_memory_is_selected_by_a_word() {

@@ -297,6 +297,7 @@ fn gateway(arguments: &ServeArgs, advertised: &[SocketAddr]) -> Result<Option<Ga
     // egress 6.2
     let files = raise_limit();
     config.connections = config.connections.min(files / 2);
+    config.client_connections = arguments.egress_connections.unwrap_or(config.client_connections);
     // A flow has a socket for each family.
     config.flows = config.flows.min(files / 8);
     let rules = Rules::with_own(arguments.allow.clone(), Arc::new(own)).deny(arguments.deny.clone());

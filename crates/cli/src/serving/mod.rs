@@ -6,6 +6,7 @@ pub mod connected;
 pub mod journal;
 pub mod limit;
 pub mod memory;
+mod messages;
 pub mod notify;
 pub mod open_files;
 pub mod session;

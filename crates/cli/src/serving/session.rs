@@ -6,16 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use manyway::{Connection, ReceiveStream, SendStream};
-use manyway_transfer::{
-    Delivery, Message, MessageHalves, MessageReceiver, MessageSender, Session, Transport, TransportFacts,
-    Urgency,
-};
+use manyway_transfer::{MessageHalves, Session, Transport, TransportFacts, Urgency};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::limit::{Bucket, Limits};
+use super::messages::LimitedMessages;
 use crate::command::session::NetSession;
 
 /// A connection with the limits of its client.
@@ -41,12 +38,12 @@ impl Carried {
         counter.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    fn on_received(&self, bytes: usize) {
+    pub(super) fn on_received(&self, bytes: usize) {
         let [inwards, _] = &*self.0;
         Self::count(inwards, bytes);
     }
 
-    fn on_sent(&self, bytes: usize) {
+    pub(super) fn on_sent(&self, bytes: usize) {
         let [_, outwards] = &*self.0;
         Self::count(outwards, bytes);
     }
@@ -102,8 +99,8 @@ impl Session for ClientSession {
     fn messages(send: Self::Send, receive: Self::Receive) -> Option<MessageHalves> {
         let (limits, carried) = (send.limits.clone(), send.carried.clone());
         let (sender, receiver) = NetSession::messages(send.stream, receive.stream)?;
-        let sender = LimitedMessages { half: sender, limits: limits.clone(), carried: carried.clone() };
-        Some((Box::new(sender), Box::new(LimitedMessages { half: receiver, limits, carried })))
+        let sender = LimitedMessages::new(sender, limits.clone(), carried.clone());
+        Some((Box::new(sender), Box::new(LimitedMessages::new(receiver, limits, carried))))
     }
 
     fn set_urgency(send: &mut Self::Send, urgency: Urgency) {
@@ -114,70 +111,6 @@ impl Session for ClientSession {
         let session = NetSession(self.connection.clone());
         // A limit counts the bytes of streams. So that none is bypassed, a limited client has no messages.
         if self.limits.is_some() { Some(Arc::new(WithoutMessages(session))) } else { session.transport() }
-    }
-}
-
-/// One half of a stream of messages.
-struct LimitedMessages<H> {
-    half: H,
-    limits: Option<Arc<Limits>>,
-    carried: Carried,
-}
-
-impl MessageSender for LimitedMessages<Box<dyn MessageSender>> {
-    fn send(
-        &mut self,
-        message: Bytes,
-        delivery: Delivery,
-    ) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>> {
-        Box::pin(async move {
-            if let Some(limits) = &self.limits {
-                while let Some(wait) = limits.outwards.wait(Instant::now()) {
-                    tokio::time::sleep(wait).await;
-                }
-                limits.outwards.spend(message.len());
-            }
-            self.carried.on_sent(message.len());
-            self.half.send(message, delivery).await
-        })
-    }
-
-    /// Above the limit there is no room.
-    fn try_send(&mut self, message: Bytes, delivery: Delivery) -> io::Result<bool> {
-        let is_above = |limits: &Arc<Limits>| limits.outwards.wait(Instant::now()).is_some();
-        if self.limits.as_ref().is_some_and(is_above) {
-            return Ok(false);
-        }
-        let length = message.len();
-        let is_sent = self.half.try_send(message, delivery)?;
-        if is_sent {
-            if let Some(limits) = &self.limits {
-                limits.outwards.spend(length);
-            }
-            self.carried.on_sent(length);
-        }
-        Ok(is_sent)
-    }
-
-    fn finish(&mut self) {
-        self.half.finish();
-    }
-}
-
-impl MessageReceiver for LimitedMessages<Box<dyn MessageReceiver>> {
-    fn receive(&mut self) -> Pin<Box<dyn Future<Output = io::Result<Option<Message>>> + Send + '_>> {
-        Box::pin(async {
-            while let Some(wait) = self.limits.as_ref().and_then(|it| it.inwards.wait(Instant::now())) {
-                tokio::time::sleep(wait).await;
-            }
-            let message = self.half.receive().await?;
-            let length = message.as_ref().map_or(0, |message| message.data.len());
-            if let Some(limits) = &self.limits {
-                limits.inwards.spend(length);
-            }
-            self.carried.on_received(length);
-            Ok(message)
-        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::verbs::{OUT, connected, line};
 use crate::common::place::Place;
@@ -169,6 +169,46 @@ fn the_first_rule_of_the_settings_that_matches_decides_at_the_server_too() {
     server
         .running
         .wait_for("asks for a listener address=127.0.0.1:0 treatment=Treatment { class: Some(Interactive)");
+}
+
+#[test]
+fn a_ticket_keeps_its_rate_for_datagrams() {
+    const RATE: f64 = 100e3;
+    let place = Place::new();
+    let home = place.there().join("home");
+    let mut serving = place.serving(&[&["--listen", "127.0.0.1:0"], &OUT[..]].concat());
+    serving.env("MANYWAY_HOME", &home);
+    let server = Server::start(serving);
+    let listen = server.listening();
+    let mut keys = place.command(&["keys", "add", "ticket", "slow", "-q", "--max-rate", "800K"]);
+    let made = keys.args(["--advertise", &listen]).env("MANYWAY_HOME", &home).output().unwrap();
+    let ticket = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let sink = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let rule = format!("127.0.0.1:0:{}/udp", sink.local_addr().unwrap());
+    let running = place.start(&["forward", &ticket, "-L", &rule]);
+    let port = line(&running, "127.0.0.1:").split_once(' ').unwrap().0.to_owned();
+
+    let begin = Instant::now();
+    let flood = std::thread::spawn(move || {
+        let socket = program();
+        // A megabyte a second, for three seconds.
+        for _ in 0..3000 {
+            socket.send_to(&[7; 1000], &port).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    sink.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    let (mut bytes, mut most) = (0.0, 0.0);
+    while !flood.is_finished() {
+        if sink.recv(&mut [0; 2000]).is_ok() {
+            bytes += 1000.0;
+            most = RATE * begin.elapsed().as_secs_f64();
+        }
+    }
+    flood.join().unwrap();
+    // A burst passes at once.
+    assert!(bytes < most + 30e3, "{bytes} of {most}");
+    assert!(bytes > RATE, "{bytes}");
 }
 
 /// Asks a proxy to relay datagrams; returns the connection that keeps the relay, and its address.

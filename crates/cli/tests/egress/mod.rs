@@ -6,6 +6,8 @@
 mod clients;
 mod datagrams;
 #[cfg(target_os = "linux")]
+mod fairness;
+#[cfg(target_os = "linux")]
 mod hosts;
 #[cfg(target_os = "linux")]
 mod incoming;
@@ -15,6 +17,7 @@ mod name_caches;
 mod pages;
 #[cfg(target_os = "linux")]
 mod recipes;
+mod restarts;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]

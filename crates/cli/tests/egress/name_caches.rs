@@ -8,7 +8,7 @@ use manyway_sim::skipped::skip_optional;
 use super::run::Scene;
 use crate::common::program::MANYWAY;
 
-/// Arguments: a directory, the program, the ticket. Prints what nscd tells outside and inside. It alone knows the address,
+/// Arguments: a directory, the program, the ticket, nscd. Prints what nscd tells outside and inside. It alone knows the address,
 /// from a file that is gone.
 const NSCD: &str = "\
 set -e
@@ -19,7 +19,7 @@ printf '%s cached.test\\n' 192.0.2.9 >hosts
 printf 'enable-cache hosts yes\\npositive-time-to-live hosts 3600\\ncheck-files hosts no\\n\
 persistent hosts no\\nshared hosts no\\nserver-user root\\n' >nscd.conf
 mount --bind hosts /etc/hosts
-nscd -F -f \"$1/nscd.conf\" >nscd.log 2>&1 &
+\"$4\" -F -f \"$1/nscd.conf\" >nscd.log 2>&1 &
 trap \"kill $!\" EXIT
 for i in $(seq 200); do [ -S /run/nscd/socket ] && break; sleep 0.05; done
 getent ahostsv4 cached.test >warm
@@ -28,8 +28,8 @@ echo outside: $(getent ahostsv4 cached.test | cut -d ' ' -f 1 | sort -u)
 echo inside: $(\"$2\" run \"$3\" -- getent ahostsv4 cached.test | cut -d ' ' -f 1 | sort -u)
 ";
 
-/// The same with nss-resolve, which asks systemd-resolved over a socket; two more arguments name the directory of the module
-/// and the program. It has an address from a file that only it sees, a user that the system need not have, and no message
+/// The same with nss-resolve, which asks systemd-resolved over a socket; instead of nscd, arguments name the directory of the
+/// module and the program. It has an address from a file that only it sees, a user that the system need not have, and no message
 /// bus. Prints also how often it was asked.
 const RESOLVED: &str = "\
 set -e
@@ -69,10 +69,13 @@ fn check(scene: &Scene, script: &str, more: &[&Path], lines: &[&str]) {
 #[test]
 fn a_command_does_not_ask_nscd() {
     let Some(scene) = Scene::start() else { return };
-    if let Err(error) = Command::new("nscd").arg("--version").output() {
-        return skip_optional(format!("nscd: {error}"));
+    let Some(nscd) = roots().map(|root| root.join("usr/sbin/nscd")).find(|nscd| nscd.exists()) else {
+        return skip_optional(format!("there is no nscd here, nor below the directory in {PLACE}"));
+    };
+    if let Err(error) = Command::new(&nscd).arg("--version").output() {
+        return skip_optional(format!("{}: {error}", nscd.display()));
     }
-    check(&scene, NSCD, &[], &["outside: 192.0.2.9", "inside:"]);
+    check(&scene, NSCD, &[&nscd], &["outside: 192.0.2.9", "inside:"]);
 }
 
 #[test]
@@ -93,11 +96,15 @@ fn a_command_does_not_ask_systemd_resolved() {
     check(&scene, RESOLVED, &[&module, &program], &lines);
 }
 
-/// The directory of the module nss-resolve, and the program systemd-resolved: of packages that were unpacked below a
-/// directory, since installing them changes how the whole system resolves names, or of this system.
+/// The directory of the module nss-resolve, and the program systemd-resolved.
 fn resolved() -> Option<[PathBuf; 2]> {
+    roots().find_map(|root| resolved_below(&root))
+}
+
+/// Below which programs may be.
+fn roots() -> impl Iterator<Item = PathBuf> {
     let unpacked = std::env::var_os(PLACE).map(PathBuf::from);
-    unpacked.into_iter().chain([PathBuf::from("/")]).find_map(|root| resolved_below(&root))
+    unpacked.into_iter().chain([PathBuf::from("/")])
 }
 
 fn resolved_below(root: &Path) -> Option<[PathBuf; 2]> {
@@ -109,5 +116,6 @@ fn resolved_below(root: &Path) -> Option<[PathBuf; 2]> {
     Some([module, program])
 }
 
-/// The environment variable that names the directory.
-const PLACE: &str = "MANYWAY_NSS_RESOLVE";
+/// The environment variable that names the directory below which packages were unpacked, since installing them changes how the
+/// whole system resolves names.
+const PLACE: &str = "MANYWAY_NAME_CACHES";

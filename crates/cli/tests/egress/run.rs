@@ -18,7 +18,12 @@ pub(super) struct Scene {
 
 impl Scene {
     pub(super) fn start() -> Option<Self> {
-        let lab = Lab::start(2, Family::V4)?;
+        Self::over(Family::V4)
+    }
+
+    /// With links of this family.
+    pub(super) fn over(family: Family) -> Option<Self> {
+        let lab = Lab::start(2, family)?;
         if !have(&[("curl", "-V")]) {
             return None;
         }
@@ -63,6 +68,22 @@ fn a_command_connects_from_the_server_and_ends_the_command_with_its_status() {
     assert!(done.code == Some(127) && done.err.contains("no-such-program: command not found"), "{done:?}");
     let done = scene.run(&["sh", "-c", "echo printed; kill -KILL $$"]).end();
     assert_eq!((done.code, done.out.as_str()), (Some(137), "printed\n"), "{done:?}");
+}
+
+#[test]
+fn a_command_reaches_hosts_by_ipv4_over_links_that_have_ipv6_alone() {
+    let Some(scene) = Scene::over(Family::V6) else { return };
+    let file = scene.lab.here().join("page");
+    let fetch = ["curl", "-sS", "-m", "20", "-o", file.to_str().unwrap(), &Scene::url(SIZE)];
+    scene.run(&fetch).end().expect(0);
+    assert_eq!(blake3::hash(&std::fs::read(&file).unwrap()), web_hash(SIZE));
+}
+
+#[test]
+fn run_says_how_a_server_without_egress_must_be_started() {
+    let Some(lab) = Lab::start(1, Family::V4) else { return };
+    let server = lab.serve(&[]);
+    lab.run_client(&["run", &server.ticket, "--", "true"]).expect(5).says("manyway serve --egress");
 }
 
 #[test]

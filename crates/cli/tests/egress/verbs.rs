@@ -12,7 +12,7 @@ use crate::common::program::{MANYWAY, PATIENCE, Running, Server};
 pub(crate) const OUT: [&str; 3] = ["--egress", "--allow", "127.0.0.0/8"];
 
 /// A program that reads to the end, then answers with the input in capitals.
-fn shouter() -> SocketAddr {
+pub(super) fn shouter() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -40,7 +40,7 @@ pub(crate) fn connected(address: &str) -> TcpStream {
 }
 
 /// Sends a text and its end, and reads the answer.
-fn ask(mut socket: TcpStream, text: &str) -> std::io::Result<String> {
+pub(super) fn ask(mut socket: TcpStream, text: &str) -> std::io::Result<String> {
     socket.write_all(text.as_bytes())?;
     socket.shutdown(Shutdown::Write)?;
     let mut answer = String::new();
@@ -77,7 +77,7 @@ fn proxy(place: &Place, server: &Server) -> (Running, String) {
 }
 
 /// Starts a forward and returns its listening address.
-fn forward(place: &Place, server: &Server, to: SocketAddr) -> (Running, String) {
+pub(super) fn forward(place: &Place, server: &Server, to: SocketAddr) -> (Running, String) {
     let running = place.start(&["forward", &server.ticket, "-L", &format!("127.0.0.1:0:{to}")]);
     let address = line(&running, "127.0.0.1:").split_once(' ').unwrap().0.to_owned();
     (running, address)
@@ -132,7 +132,28 @@ fn destinations_that_refuse_are_forbidden_or_do_not_exist_are_reported_as_such()
 }
 
 #[test]
-fn every_verb_says_how_a_server_without_egress_must_be_started() {
+fn a_ticket_has_as_many_connections_as_its_server_says() {
+    let place = Place::new();
+    let settings = place.there().join("settings.toml");
+    std::fs::write(&settings, "[serve]\negress-connections = 2\n").unwrap();
+    let server = place.serve(&[&OUT[..], &["--config", settings.to_str().unwrap()]].concat());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (running, address) = forward(&place, &server, listener.local_addr().unwrap());
+    let kept: Vec<_> = (0..2).map(|_| (connected(&address), listener.accept().unwrap())).collect();
+    let mut one_too_many = connected(&address);
+    assert!(!matches!(one_too_many.read(&mut [0]), Ok(1..)));
+    running.wait_for("a client may have 2");
+    drop(kept);
+    std::fs::write(&settings, "[serve]\negress-connections = 0\n").unwrap();
+    place
+        .run(&["serve", "--config", settings.to_str().unwrap()])
+        .expect(2)
+        .says("must be from 1 to 16384")
+        .says("egress-connections");
+}
+
+#[test]
+fn pipe_forward_and_proxy_say_how_a_server_without_egress_must_be_started() {
     let place = Place::new();
     let server = place.serve(&[]);
     for arguments in [
@@ -249,48 +270,6 @@ fn a_proxy_speaks_socks_and_http_on_one_port_with_the_codes_of_both() {
         let answer = ask(connected(&address), &request).unwrap();
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
     }
-}
-
-#[test]
-fn programs_go_on_after_the_server_was_restarted() {
-    let place = Place::new();
-    let home = place.there().join("home");
-    let serving = |listen: &str| {
-        let mut command = place.serving(&[&["--listen", listen], &OUT[..]].concat());
-        command.env("MANYWAY_HOME", &home);
-        Server::start(command)
-    };
-    let server = serving("127.0.0.1:0");
-    let listen = server.listening();
-    let (running, address) = forward(&place, &server, shouter());
-    assert_eq!(ask(connected(&address), "before").unwrap(), "BEFORE");
-    server.stop().expect(0);
-    running.wait_for("connecting again");
-    let _server = serving(&listen);
-    running.wait_for("connected again");
-    assert_eq!(ask(connected(&address), "after").unwrap(), "AFTER");
-}
-
-#[test]
-fn the_first_connection_after_a_crash_of_the_server_is_carried_by_the_next_one() {
-    let place = Place::new();
-    let home = place.there().join("home");
-    let serving = |listen: &str| {
-        let mut command = place.serving(&[&["--listen", listen], &OUT[..]].concat());
-        command.env("MANYWAY_HOME", &home);
-        Server::start(command)
-    };
-    let server = serving("127.0.0.1:0");
-    let listen = server.listening();
-    let (running, address) = forward(&place, &server, shouter());
-    assert_eq!(ask(connected(&address), "before").unwrap(), "BEFORE");
-    server.running.signal("KILL");
-    server.running.end();
-    let _server = serving(&listen);
-    // The client does not know yet that its connection is lost.
-    assert!(!running.messages().contains("connection lost"), "{}", running.messages());
-    assert_eq!(ask(connected(&address), "after").unwrap(), "AFTER");
-    running.wait_for("connected again");
 }
 
 #[test]

@@ -34,7 +34,7 @@ use crate::treatment::Treatment;
 use crate::wire::{read_request, write_answer};
 pub use listen::Access;
 pub use messages::answer_messages;
-pub use resolve::{Resolve, SystemResolver};
+pub use resolve::{Resolve, SystemResolver, Turn};
 pub use shared::GatewayConfig;
 use shared::{Shared, say};
 pub use sockets::can_send_echo_requests;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::answer::{Reason, Refusal};
@@ -19,10 +19,11 @@ const MOST_ADDRESSES: usize = 16;
 /// Resolves names.
 pub trait Resolve: std::fmt::Debug + Send + Sync {
     /// All addresses of a name, best first. An error of the kind [`io::ErrorKind::NotFound`] means that it has none.
-    /// The work may go on when the future is dropped; it ends by itself then.
+    /// The work may go on when the future is dropped, as long as it keeps its turn; it ends by itself then.
     fn resolve<'a>(
         &'a self,
         name: &'a Name,
+        turn: Turn,
     ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
 
     /// The name servers that it asks. They may be at addresses that are forbidden otherwise. Default: those of the system
@@ -34,6 +35,10 @@ pub trait Resolve: std::fmt::Debug + Send + Sync {
         })
     }
 }
+
+/// One of the look-ups that a client may have at a time, until it is dropped.
+#[derive(Debug)]
+pub struct Turn(#[expect(dead_code, reason = "dropping it has the effect")] OwnedSemaphorePermit);
 
 /// The system's resolver, which also sorts addresses (RFC 6724).
 #[derive(Debug)]
@@ -52,6 +57,7 @@ impl Resolve for SystemResolver {
     fn resolve<'a>(
         &'a self,
         name: &'a Name,
+        turn: Turn,
     ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>> {
         Box::pin(async move {
             let permit = Arc::clone(&self.running).acquire_owned().await.map_err(io::Error::other)?;
@@ -59,8 +65,8 @@ impl Resolve for SystemResolver {
             let found = tokio::task::spawn_blocking(move || {
                 let found =
                     (name.as_str(), 0).to_socket_addrs().map(|found| found.map(|it| it.ip()).collect());
-                // The cost is the thread, so it keeps the permit even after its caller has gone.
-                drop(permit);
+                // The cost is the thread, so it keeps both permits even after its caller has gone.
+                drop((permit, turn));
                 found
             });
             found.await.map_err(io::Error::other)?
@@ -82,8 +88,12 @@ pub(super) async fn addresses(
         Host::Resolver => return Err(Refusal::new(Reason::Unsupported)),
     };
     let looking = async {
-        let _turn = quota.lookups.acquire().await.map_err(io::Error::other)?;
-        resolver.resolve(name).await
+        let turn = Arc::clone(&quota.lookups).acquire_owned().await.map_err(io::Error::other)?;
+        // It became free by the time-out of others, and with theirs this one's time is up.
+        if Instant::now() >= until {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        resolver.resolve(name, Turn(turn)).await
     };
     let found = match timeout_at(until, looking).await {
         Ok(Ok(found)) => found,
@@ -137,16 +147,34 @@ fn reason_of(error: &io::Error) -> Reason {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::LOOKUPS;
     use super::*;
+
+    fn turn() -> Turn {
+        Turn(Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap())
+    }
 
     #[tokio::test]
     async fn the_system_resolves_its_own_name_and_not_one_that_never_exists() {
         let resolver = SystemResolver::new(2);
-        let find = async |name: &str| resolver.resolve(&Name::new(name).unwrap()).await;
+        let find = async |name: &str| resolver.resolve(&Name::new(name).unwrap(), turn()).await;
         let found = find("localhost").await.unwrap();
         assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback), "{found:?}");
         // RFC 6761, section 6.4; without a name server it is unknown whether it exists.
         assert!(find("does-not-exist.invalid").await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn thirty_two_look_ups_run_at_a_time_and_others_wait() {
+        let resolver = SystemResolver::new(LOOKUPS);
+        let name = Name::new("localhost").unwrap();
+        let mut running = Arc::clone(&resolver.running).acquire_many_owned(32).await.unwrap();
+        let waits = tokio::time::timeout(Duration::from_secs(1), resolver.resolve(&name, turn())).await;
+        assert!(waits.is_err(), "{waits:?}");
+        drop(running.split(1));
+        assert!(resolver.resolve(&name, turn()).await.is_ok());
     }
 
     #[test]

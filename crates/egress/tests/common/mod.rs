@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use manyway_egress::{
     Access, Destination, EgressError, Gateway, GatewayConfig, Name, NetPorts, Quota, Reason, RequestError,
-    Resolve, Rules, Volume, answer_messages,
+    Resolve, Rules, Turn, Volume, answer_messages,
 };
 use manyway_session::{Delivery, Message, MessageHalves, MessageReceiver, MessageSender, Session, Urgency};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, DuplexStream, ReadBuf, ReadHalf, WriteHalf};
@@ -319,18 +319,19 @@ pub(crate) fn serve_listening(gateway: Gateway, listen: &[&str]) -> (MemorySessi
 /// Names with the addresses of their first look-up, of the second and so on.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Names {
-    pub(crate) answers: Vec<(&'static str, Vec<Vec<IpAddr>>)>,
+    pub(crate) answers: Vec<(String, Vec<Vec<IpAddr>>)>,
     pub(crate) asked: Arc<AtomicUsize>,
-    /// Never answers.
+    /// Never answers, and works on when its caller has gone.
     pub(crate) is_mute: bool,
+    pub(crate) turns: Arc<std::sync::Mutex<Vec<Turn>>>,
     /// The name servers.
     pub(crate) servers: Vec<SocketAddr>,
 }
 
 impl Names {
-    pub(crate) fn of(name: &'static str, answers: &[&[&str]]) -> Self {
+    pub(crate) fn of(name: &str, answers: &[&[&str]]) -> Self {
         let parse = |answer: &&[&str]| answer.iter().map(|text| text.parse().unwrap()).collect();
-        Self { answers: vec![(name, answers.iter().map(parse).collect())], ..Self::default() }
+        Self { answers: vec![(name.to_owned(), answers.iter().map(parse).collect())], ..Self::default() }
     }
 }
 
@@ -342,15 +343,18 @@ impl Resolve for Names {
     fn resolve<'a>(
         &'a self,
         name: &'a Name,
+        turn: Turn,
     ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>> {
-        let turn = self.asked.fetch_add(1, Ordering::SeqCst);
+        let number = self.asked.fetch_add(1, Ordering::SeqCst);
+        if self.is_mute {
+            // Like a thread that waits for a name server.
+            self.turns.lock().unwrap().push(turn);
+            return Box::pin(std::future::pending());
+        }
         Box::pin(async move {
-            if self.is_mute {
-                return std::future::pending().await;
-            }
-            let found = self.answers.iter().find(|(known, _)| *known == name.as_str());
+            let found = self.answers.iter().find(|(known, _)| known == name.as_str());
             let (_, answers) = found.ok_or(io::ErrorKind::NotFound)?;
-            Ok(answers[turn.min(answers.len() - 1)].clone())
+            Ok(answers[number.min(answers.len() - 1)].clone())
         })
     }
 }

@@ -16,13 +16,13 @@ impl Machine {
         Some(machine)
     }
 
-    fn rules_of_block(&self) -> String {
+    pub(super) fn rules_of_block(&self) -> String {
         self.client(&["nft", "list", "table", "inet", "manyway-block"])
     }
 
     /// Checks that nothing leaves but to the machine's own networks, also by sockets that are bound to an interface.
     #[track_caller]
-    fn assert_blocked(&self) {
+    pub(super) fn assert_blocked(&self) {
         assert!(!self.downloads(), "{}", self.rules_of_block());
         assert!(!self.downloads_bound(), "{}", self.rules_of_block());
         let near = "import socket; print(socket.socket().connect_ex(('10.7.1.2', 1)))";
