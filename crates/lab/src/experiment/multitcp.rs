@@ -59,7 +59,7 @@ const DUMB_BELL: Experiment = Experiment {
 /// Figure 8.4.
 pub(super) static FIGURE_84: Experiment = Experiment {
     name: "multitcp-fig84",
-    title: "480 kbit/s wanted beside two, then four FTP downloads of others; 0.8 Mbit/s, 80 ms (links estimated)",
+    title: "480 kbit/s wanted beside two, then four FTP downloads of others; 0.9 Mbit/s, 80 ms (links estimated)",
     source: "MultiTCP 8.1.2, figure 8.4, page 51; the links are estimates",
     found: "one connection falls from 480 kbit/s to 280; four hold 480 beside two downloads and get 400 beside four; eight hold it",
     chosen: CHOSEN,
