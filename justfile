@@ -157,7 +157,7 @@ races *ARGUMENTS:
     # With a standard library that was built without it, the detector would report races where there are none.
     RUSTFLAGS="-Zsanitizer=thread" cargo +nightly test -Zbuild-std --target "$host" \
         --target-dir "${CARGO_TARGET_DIR:-target}/races" -p manyway --test all \
-        -- --test-threads=1 random_operations:: threads:: connections:: {{ARGUMENTS}}
+        -- --test-threads=1 random_operations:: lanes:: threads:: connections:: {{ARGUMENTS}}
 
 # Shows what Manyway does: three emulated links, one of them cut and restored.
 demo *ARGUMENTS:

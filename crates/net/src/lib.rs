@@ -128,7 +128,7 @@ pub use manyway_proto::{
     RateAlgorithm, RelayCounters, RelayLimits, Role, ShortCode, ShortCodeError, StreamConfig, StreamId,
     TargetRate, TargetReport, Undelivered, congestion, scheduler,
 };
-pub use options::{EndpointOptions, Locals, Mmsp1Options, ServerOptions};
+pub use options::{EndpointOptions, Lanes, Locals, Mmsp1Options, ServerOptions};
 pub use path::Path;
 pub use rendezvous::RendezvousServer;
 pub use report::{PathReport, Unused, Used, Why};

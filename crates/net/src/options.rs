@@ -153,6 +153,21 @@ pub(crate) fn check_ports(addresses: &[SocketAddr]) -> Result<(), ConfigError> {
     }
 }
 
+/// Whether the packets of a UDP socket are sealed and sent by a thread of its own, a lane, while the thread of the endpoint
+/// builds the next ones. What is sent is the same either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Lanes {
+    /// By load, on Linux: a socket that keeps the endpoint's thread busy at more than 2.5 Gbit/s gets one if another
+    /// processor core is idle, and keeps it until it has sent less than 600 Mbit/s for a second.
+    #[default]
+    Auto,
+    /// No socket has one.
+    Never,
+    /// Each socket has one at all times; for tests.
+    Always,
+}
+
 /// Settings of an [`Endpoint`](crate::Endpoint).
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -177,6 +192,9 @@ pub struct EndpointOptions {
     /// Buffer sizes that every socket requests from the system; [`Endpoint::advice`](crate::Endpoint::advice) reports
     /// if it granted less.
     pub buffers: BufferSizes,
+    /// Which UDP sockets have a thread of their own that seals and sends. Beside a [`ledger`](Self::ledger) none has,
+    /// because traffic is counted when it is sent.
+    pub lanes: Lanes,
     /// Whether paths may go over TCP where UDP is blocked, and how.
     pub carriers: CarrierOptions,
     /// Counts the traffic of each interface and grants quota. Default `None`: no counting and no limit.

@@ -134,13 +134,13 @@ impl RendezvousServer {
 /// Answers the requests of one receive call on a socket, and forwards packets. What cannot be sent counts as lost; the
 /// ends repeat it.
 fn serve(
-    sockets: &mut [UdpSocket],
+    sockets: &[UdpSocket],
     at: usize,
     (relay, clock): (&mut Relay, &Clock),
     (buffer, answer): (&mut ReceiveBuffer, &mut Vec<u8>),
 ) {
     let now = clock.now();
-    let rows = match sockets.get_mut(at).map(|socket| socket.try_receive(buffer)) {
+    let rows = match sockets.get(at).map(|socket| socket.try_receive(buffer)) {
         Some(Ok(rows)) => rows,
         Some(Err(error)) if error.kind() != io::ErrorKind::WouldBlock => {
             return tracing::debug!(%error, "receive");
@@ -153,8 +153,8 @@ fn serve(
             match relay.forward(now, tuple, datagram) {
                 Forwarding::To(to) => {
                     // The other end may be at a socket of the other family.
-                    let fits = |socket: &&mut UdpSocket| is_at(&socket.local(), &to.local);
-                    if let Some(socket) = sockets.iter_mut().find(fits) {
+                    let fits = |socket: &&UdpSocket| is_at(&socket.local(), &to.local);
+                    if let Some(socket) = sockets.iter().find(fits) {
                         send(socket, to, datagram);
                     }
                 }
@@ -162,7 +162,7 @@ fn serve(
                 Forwarding::Later(_) => {}
                 Forwarding::Nowhere | _ => {
                     if relay.handle_datagram(now, tuple, datagram, answer)
-                        && let Some(socket) = sockets.get_mut(at)
+                        && let Some(socket) = sockets.get(at)
                     {
                         send(socket, tuple, answer);
                     }
@@ -179,7 +179,7 @@ fn is_at(bound: &LocalAddress, local: &LocalAddress) -> bool {
         || (bound.ip().is_unspecified() && bound.port() == local.port() && bound.is_ipv4() == local.is_ipv4())
 }
 
-fn send(socket: &mut UdpSocket, tuple: FourTuple, datagram: &[u8]) {
+fn send(socket: &UdpSocket, tuple: FourTuple, datagram: &[u8]) {
     let length = datagram.len();
     let transmit = Transmit { tuple, length, segment: length, ecn: Ecn::NotEct };
     if let Err(error) = socket.try_send(&transmit, datagram) {

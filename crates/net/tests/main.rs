@@ -7,6 +7,7 @@ mod connections;
 mod examples;
 mod field;
 mod identity;
+mod lanes;
 mod messages;
 mod mmsp1;
 mod mmsp1_peer;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use manyway::{
-    CarrierChoice, Connection, ConnectionError, Endpoint, EndpointOptions, IdLayout, LocalAddress, Locals,
-    PairMode, ReadError, ReceiveStream, Role, SendStream, ServerOptions, Ticket,
+    CarrierChoice, Connection, ConnectionError, Endpoint, EndpointOptions, IdLayout, Lanes, LocalAddress,
+    Locals, PairMode, ReadError, ReceiveStream, Role, SendStream, ServerOptions, Ticket,
 };
 use manyway_proto::Rng;
 use manyway_sim::nightly::{few_or_many, rotating_seeds};
@@ -28,14 +28,16 @@ const STOP: u8 = 2;
 
 #[test]
 fn bytes_come_back_whatever_clients_do_to_a_server_with_threads() {
-    rotating_seeds(1, 10).for_each(run);
+    for lanes in [Lanes::Never, Lanes::Always] {
+        rotating_seeds(1, 10).for_each(|seed| run(seed, lanes));
+    }
 }
 
 /// The server and each client have a thread and a runtime of their own, beside the threads of their endpoints: what passes
 /// between them passes through the library.
-fn run(seed: u64) {
+fn run(seed: u64, lanes: Lanes) {
     let mut rng = Rng::from_seed([seed.to_le_bytes(); 4].concat().try_into().unwrap());
-    let server = server(&mut rng);
+    let server = server(&mut rng, lanes);
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| block_on(serve(&server)));
         let clients: Vec<_> = (0..few_or_many(6, 12))
@@ -43,7 +45,7 @@ fn run(seed: u64) {
                 let (rng, server) = (rng.fork(), address(&server));
                 scope.spawn(move || {
                     block_on(async {
-                        Client::new(server, number, rng).await.run(few_or_many(25, 150)).await;
+                        Client::new(server, (number, lanes), rng).await.run(few_or_many(25, 150)).await;
                     });
                 })
             })
@@ -62,7 +64,7 @@ fn block_on(task: impl Future<Output = ()>) {
 }
 
 /// A server with threads, whose IDs have any length.
-fn server(rng: &mut Rng) -> Endpoint {
+fn server(rng: &mut Rng, lanes: Lanes) -> Endpoint {
     let mut server = ServerOptions::new(identity(), &SECRET);
     server.listen = vec!["127.0.0.1:0".parse().unwrap()];
     server.threads = THREADS;
@@ -70,6 +72,7 @@ fn server(rng: &mut Rng) -> Endpoint {
     server.ids = IdLayout::new(8 + prefix + below(rng, 13 - prefix), &[0x4c; 5][..prefix]).unwrap();
     let mut options = EndpointOptions::default();
     options.server = Some(server);
+    options.lanes = lanes;
     Endpoint::bind(options).unwrap()
 }
 
@@ -116,12 +119,13 @@ struct Client {
 }
 
 impl Client {
-    async fn new(server: SocketAddr, number: usize, rng: Rng) -> Self {
+    async fn new(server: SocketAddr, (number, lanes): (usize, Lanes), rng: Rng) -> Self {
         let choice = [CarrierChoice::Udp, CarrierChoice::Tcp, CarrierChoice::Auto][number % 3];
         let mut options = EndpointOptions::default();
         let local = |host: u8| LocalAddress { interface: 0, address: ([127, 0, 0, host], 0).into() };
         options.locals = Locals::Fixed(vec![(local(1), Role::Primary), (local(2), Role::Primary)]);
         options.carriers.choice = choice;
+        options.lanes = lanes;
         options.connection.pairs = PairMode::FullMesh;
         let endpoint = Endpoint::bind(options).unwrap();
         let relay = if choice == CarrierChoice::Udp { Some(Relay::new(server).await) } else { None };

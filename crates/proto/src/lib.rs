@@ -5,7 +5,8 @@
 //!
 //! A driver owns an [`Endpoint`] and repeats these steps in order:
 //!
-//! 1. Call [`Endpoint::poll_transmit`] until it returns nothing more, and send the datagrams.
+//! 1. Call [`Endpoint::poll_transmit`] until it returns nothing more, and send the datagrams. With
+//!    [`Endpoint::poll_transmit_unsealed`] another thread can encrypt them.
 //! 2. Call [`Endpoint::poll_event`] until it returns nothing more; calls of the application to a [`Connection`] may
 //!    create datagrams, so return to step 1 after any.
 //! 3. Sleep until a datagram arrives or [`Endpoint::poll_timeout`] is reached.
@@ -150,6 +151,7 @@ pub use manyway_wire::{ConnectionId, PathId, Side, StreamId};
 pub use message::{
     Carries, Message, MessageOptions, MessageOutcome, MessageStatistics, MessageToken, Order, SendError,
 };
+pub use mmsp2::protection::SealJobs;
 pub use mmsp2::tls::{ALPN, HandshakeError, is_authentication_alert};
 pub use packet::encryption_level::EncryptionLevel;
 pub use path::{

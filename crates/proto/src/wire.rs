@@ -16,7 +16,7 @@ use crate::stream::backlog::Backlog;
 use crate::stream::priority::ClassFilter;
 #[cfg(feature = "toy-wire")]
 use crate::toy::Toy;
-use crate::{Instant, Transmit};
+use crate::{Instant, SealJobs, Transmit};
 
 /// The wire of a connection.
 #[derive(Debug)]
@@ -110,10 +110,10 @@ impl Wire {
         for_wire!(self, wire => wire.build_challenge(engine, now, buffer, path, packet))
     }
 
-    /// Seals the packets of a batch, which are complete but for that, before the next batch is built; false if that
-    /// fails, so that nothing of the batch may leave.
-    pub(crate) fn seal(&mut self, buffer: &mut [u8]) -> bool {
-        for_wire!(self, wire => wire.seal(buffer))
+    /// Moves the jobs that seal the packets of a batch, which are complete but for that, to `jobs`, before the next batch
+    /// is built.
+    pub(crate) fn move_jobs(&mut self, jobs: &mut SealJobs) {
+        for_wire!(self, wire => wire.move_jobs(jobs));
     }
 
     /// Carries out the notices of the engine, and passes on the fate of content. Costs nothing if there are none.

@@ -20,6 +20,8 @@ mod field_tests;
 mod full_in_namespace;
 mod group;
 mod handshakes;
+mod lane;
+mod lane_choice;
 mod links;
 mod moderation;
 mod neighbours;
@@ -66,6 +68,7 @@ use closing::Closing;
 use connections::Connections;
 use dial::Tcp;
 use group::{DELIVERIES, Delivery, Group};
+use lane::Batch;
 use links::Links;
 use moderation::Moderation;
 use reresolver::Reresolver;
@@ -117,7 +120,8 @@ struct Driver {
     /// Whether the server advertises its addresses by itself.
     advertises: bool,
     commands: mpsc::UnboundedReceiver<Command>,
-    buffer: Vec<u8>,
+    /// The packets that are sent next.
+    batch: Batch,
     receive_buffer: ReceiveBuffer,
     alarm: Alarm,
     closing: Option<Closing>,
@@ -145,7 +149,8 @@ impl Driver {
         fill_with_random(&mut seed)?;
         let streams = options.connection.streams.clone();
         let resolver = options.resolver();
-        let mut sockets = Sockets::new(options.buffers, options.mark, options.ledger.is_some());
+        let mut sockets =
+            Sockets::new(options.buffers, options.mark, options.ledger.is_some(), options.lanes);
         let mut tcp = Tcp::new(&options);
         let mut connections = Connections::new(streams, commands, incoming);
         let watcher = InterfaceWatcher::new().map_err(BindFailure::System)?;
@@ -177,7 +182,7 @@ impl Driver {
             neighbours: NeighbourWatch::default(),
             advertises,
             commands: command_receiver,
-            buffer: Vec::with_capacity(64 * 1024),
+            batch: Batch::new(),
             receive_buffer: ReceiveBuffer::new(),
             alarm: Alarm::new(),
             closing: None,
@@ -407,24 +412,26 @@ impl Driver {
     /// packet leaves.
     fn transmit(&mut self, context: &mut Context<'_>) -> bool {
         let now = self.clock.now();
-        if self.sockets.has_pending() {
-            let Flushed { refused, writable } = self.sockets.flush(context);
-            refused.iter().for_each(|refusal| self.send_refused(now, refusal));
-            writable.into_iter().for_each(|tuple| self.endpoint.on_writable(tuple));
-        }
+        self.sockets.choose_lanes(now);
+        let Flushed { refused, writable } = self.sockets.flush(context);
+        refused.iter().for_each(|refusal| self.send_refused(now, refusal));
+        writable.into_iter().for_each(|tuple| self.endpoint.on_writable(tuple));
         let Self { tcp, endpoint, .. } = self;
         tcp.streams.flush(now, context, endpoint);
         tcp.streams.report(now, endpoint);
         for _ in 0..BATCHES {
             let now = self.clock.now();
-            let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.buffer) else { return false };
+            let Self { endpoint, batch, tcp, .. } = self;
+            let next = endpoint.poll_transmit_unsealed(now, &mut batch.bytes, &mut batch.jobs);
+            let Some(transmit) = next else { return false };
             self.moderation.on_moved(transmit.length);
             if !transmit.tuple.is_datagram() {
-                let Self { tcp, endpoint, buffer, .. } = self;
-                tcp.streams.send(now, context, endpoint, (&transmit, buffer));
+                if batch.seal() {
+                    tcp.streams.send(now, context, endpoint, (&transmit, &batch.bytes));
+                }
                 continue;
             }
-            match self.sockets.send(context, &transmit, &self.buffer) {
+            match self.sockets.send(context, &transmit, batch) {
                 Sent::Done => {}
                 Sent::Waits => self.endpoint.on_blocked(now, transmit.tuple),
                 Sent::Refused(refusal) => self.send_refused(now, &refusal),

@@ -5,14 +5,21 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::thread;
 use std::time::Duration;
 
 use manyway_proto::{FourTuple, Instant, LocalAddress, LocalCandidate, Role, SendRefusal, Shard, Transmit};
 
+use super::lane::{Batch, Lane, SMALL};
+use super::lane_choice::{Demand, Load, Window};
 use super::traffic::{Traffic, Way};
 use crate::interfaces::Snapshot;
-use crate::udp::{BindError, BindOptions, BufferSizes, Capabilities, SendFailure, UdpSocket, Unreachable};
+use crate::options::Lanes;
+use crate::udp::{
+    BindError, BindOptions, BufferSizes, Capabilities, SendError, SendFailure, UdpSocket, Unreachable,
+};
 
 /// Most bytes that are pending at a full socket, of all its address pairs; more are dropped.
 const MOST_PENDING: usize = 2 * 1024 * 1024;
@@ -26,7 +33,10 @@ const BETWEEN_READS: Duration = Duration::from_millis(10);
 /// A socket and its pending datagrams.
 #[derive(Debug)]
 pub(super) struct Socket {
-    pub(super) udp: UdpSocket,
+    pub(super) udp: Arc<UdpSocket>,
+    /// The thread that seals and sends, if there is one. While it has something, all goes through it.
+    lane: Option<Lane>,
+    demand: Demand,
     pending: VecDeque<(Transmit, Vec<u8>)>,
     pending_bytes: usize,
     /// The address pairs of the pending datagrams.
@@ -73,6 +83,9 @@ pub(super) struct Sockets {
     mark: Option<u32>,
     /// Whether the traffic over them is counted.
     counts: bool,
+    /// Which of them have a lane, and the load by which that is decided.
+    lanes: Lanes,
+    load: Load,
     /// Whether new ones get the port of the first, where it is free.
     one_port: bool,
     /// Which of several drivers that listen on the same ports this one is.
@@ -110,8 +123,21 @@ impl PermissionErrors {
 impl Sockets {
     /// Starts without sockets; later ones request buffers of these sizes, have this mark, and count their traffic if
     /// `counts`.
-    pub(super) fn new(buffers: BufferSizes, mark: Option<u32>, counts: bool) -> Self {
-        Self { buffers, mark, counts, ..Self::default() }
+    pub(super) fn new(buffers: BufferSizes, mark: Option<u32>, counts: bool, lanes: Lanes) -> Self {
+        let has_cores =
+            lanes == Lanes::Always || thread::available_parallelism().is_ok_and(|it| it.get() > 1);
+        // Traffic is counted, and a quota is kept, when a batch is sent.
+        let lanes = if counts || !has_cores { Lanes::Never } else { lanes };
+        Self { buffers, mark, counts, lanes, ..Self::default() }
+    }
+
+    /// Starts and ends lanes by the load.
+    pub(super) fn choose_lanes(&mut self, now: Instant) {
+        if self.lanes != Lanes::Auto {
+            return;
+        }
+        let Some(window) = self.load.end_window(now) else { return };
+        self.sockets.iter_mut().for_each(|socket| socket.choose_lane(window));
     }
 
     /// Takes the traffic of all sockets since the last call.
@@ -189,10 +215,14 @@ impl Sockets {
         let udp = common.map_or_else(|| bind(local), Ok)?;
         let bound = udp.local();
         self.granted.push((bound, udp.capabilities()));
-        let (pending, traffic) = (VecDeque::new(), Traffic::new(self.counts));
+        let udp = Arc::new(udp);
+        let lane = if self.lanes == Lanes::Always { start_lane(&udp, 0) } else { None };
+        let traffic = Traffic::new(self.counts);
         self.sockets.push(Socket {
             udp,
-            pending,
+            lane,
+            demand: Demand::default(),
+            pending: VecDeque::new(),
             pending_bytes: 0,
             blocked: Vec::new(),
             listens,
@@ -269,31 +299,33 @@ impl Sockets {
         });
     }
 
-    /// Sends the pending datagrams of full sockets, unless the quota of the interface is used up.
+    /// Takes what came of the batches of lanes, and sends the pending datagrams of full sockets, unless the quota of the
+    /// interface is used up.
     pub(super) fn flush(&mut self, context: &mut Context<'_>) -> Flushed {
         let mut flushed = Flushed::default();
         let Self { sockets, permission_errors, exhausted, .. } = self;
         for socket in sockets {
+            socket.settle_lane(permission_errors, &mut flushed.refused);
             while let Some((transmit, bytes)) = socket.pending.pop_front() {
                 socket.pending_bytes -= bytes.len();
                 if socket.traffic.is_over(&transmit.tuple, exhausted) {
                     continue;
                 }
-                match socket.send(context, &transmit, &bytes, permission_errors) {
+                match socket.send_sealed(context, &transmit, &bytes, permission_errors) {
                     Sent::Done => {}
                     Sent::Waits => break,
                     Sent::Refused(refusal) => flushed.refused.push(refusal),
                 }
             }
-            if socket.pending.is_empty() {
+            if socket.pending.is_empty() && socket.lane.as_ref().is_none_or(Lane::has_room) {
                 flushed.writable.append(&mut socket.blocked);
             }
         }
         flushed
     }
 
-    /// Sends a batch; keeps it if the socket is full.
-    pub(super) fn send(&mut self, context: &mut Context<'_>, transmit: &Transmit, bytes: &[u8]) -> Sent {
+    /// Seals and sends a batch, or hands it to the socket's lane; keeps it if the socket is full.
+    pub(super) fn send(&mut self, context: &mut Context<'_>, transmit: &Transmit, batch: &mut Batch) -> Sent {
         let local = transmit.tuple.local;
         let Self { sockets, permission_errors, exhausted, .. } = self;
         let exact = sockets.iter().position(|socket| socket.udp.local() == local);
@@ -305,22 +337,28 @@ impl Sockets {
         if socket.traffic.is_over(&transmit.tuple, exhausted) {
             return Sent::Done;
         }
-        let sent = if socket.pending.is_empty() {
-            socket.send(context, transmit, bytes, permission_errors)
-        } else {
-            socket.queue(transmit, bytes);
-            Sent::Waits
-        };
+        let sent = socket.send(context, transmit, batch, permission_errors);
         if sent == Sent::Waits && !socket.blocked.contains(&transmit.tuple) {
             socket.blocked.push(transmit.tuple);
         }
         sent
     }
 
-    /// Whether a full socket has pending datagrams.
+    /// Whether a full socket has pending datagrams, or a lane is still sending; the driver is woken when it no longer is.
     pub(super) fn has_pending(&self) -> bool {
-        self.sockets.iter().any(|socket| !socket.pending.is_empty())
+        let is_sending = |socket: &Socket| socket.lane.as_ref().is_some_and(Lane::is_sending);
+        self.sockets.iter().any(|socket| !socket.pending.is_empty() || is_sending(socket))
     }
+}
+
+/// A lane for a socket; `None` if the system gives no thread.
+fn start_lane(udp: &Arc<UdpSocket>, least: usize) -> Option<Lane> {
+    let lane = Lane::start(udp, least);
+    match &lane {
+        Ok(_) => tracing::debug!(local = %udp.local(), "a thread seals and sends for the socket"),
+        Err(error) => tracing::debug!(local = %udp.local(), %error, "no thread for the socket"),
+    }
+    lane.ok()
 }
 
 impl Socket {
@@ -348,7 +386,49 @@ impl Socket {
         }
     }
 
+    /// Starts or ends the lane, if the load asks for it and nothing waits.
+    fn choose_lane(&mut self, window: Window) {
+        let is_wanted = self.demand.end_window(window, self.lane.is_some());
+        match &self.lane {
+            None if is_wanted && self.pending.is_empty() => self.lane = start_lane(&self.udp, SMALL),
+            Some(lane) if !is_wanted && lane.is_settled() => self.lane = None,
+            _ => {}
+        }
+    }
+
+    /// Takes what came of the batches of the lane.
+    fn settle_lane(&mut self, permission_errors: &mut PermissionErrors, refused: &mut Vec<Refusal>) {
+        let Some(lane) = &mut self.lane else { return };
+        lane.settle(|transmit, result| match result {
+            Ok(()) => permission_errors.on_sent(&transmit.tuple),
+            Err(error) => refused.extend(on_failure(transmit, &error, permission_errors)),
+        });
+    }
+
     fn send(
+        &mut self,
+        context: &mut Context<'_>,
+        transmit: &Transmit,
+        batch: &mut Batch,
+        permission_errors: &mut PermissionErrors,
+    ) -> Sent {
+        self.demand.on_sent(transmit.length);
+        let is_ready = self.pending.is_empty();
+        if let Some(lane) = self.lane.as_mut().filter(|lane| is_ready && lane.takes(transmit.length)) {
+            let has_room = lane.push(context, *transmit, batch);
+            return if has_room { Sent::Done } else { Sent::Waits };
+        }
+        if !batch.seal() {
+            return Sent::Done;
+        }
+        if is_ready {
+            return self.send_sealed(context, transmit, &batch.bytes, permission_errors);
+        }
+        self.queue(transmit, &batch.bytes);
+        Sent::Waits
+    }
+
+    fn send_sealed(
         &mut self,
         context: &mut Context<'_>,
         transmit: &Transmit,
@@ -366,37 +446,39 @@ impl Socket {
                 Err(error) => error,
             };
             self.traffic.on_sent(&transmit.tuple, error.sent, transmit.segment);
-            match error.failure {
-                SendFailure::WouldBlock => {
-                    transmit = error.rest(&transmit);
-                    bytes = bytes.get(error.sent..).unwrap_or_default();
-                    // The socket is writable after all: the readiness was stale.
-                    if let Poll::Ready(Ok(())) = self.udp.poll_writable(context) {
-                        continue;
-                    }
-                    self.pending_bytes += bytes.len();
-                    self.pending.push_front((transmit, bytes.to_vec()));
-                    return Sent::Waits;
-                }
-                SendFailure::Unreachable => {
-                    return Sent::Refused(Refusal::Addresses(transmit.tuple, SendRefusal::Unreachable));
-                }
-                SendFailure::Denied => {
-                    let refusal = permission_errors.on_denied(transmit.tuple);
-                    return refusal.map_or(Sent::Done, |refusal| {
-                        Sent::Refused(Refusal::Addresses(transmit.tuple, refusal))
-                    });
-                }
-                SendFailure::TooLarge => {
-                    return Sent::Refused(Refusal::TooLarge(transmit.tuple, transmit.segment));
-                }
-                // Treated as a loss on the way, which recovery handles.
-                SendFailure::Refused | SendFailure::Dropped => return Sent::Done,
-                SendFailure::Other => {
-                    tracing::debug!(tuple = %transmit.tuple, %error, "send");
-                    return Sent::Done;
-                }
+            if error.failure != SendFailure::WouldBlock {
+                return on_failure(&transmit, &error, permission_errors).map_or(Sent::Done, Sent::Refused);
             }
+            transmit = error.rest(&transmit);
+            bytes = bytes.get(error.sent..).unwrap_or_default();
+            // The socket is writable after all: the readiness was stale.
+            if let Poll::Ready(Ok(())) = self.udp.poll_writable(context) {
+                continue;
+            }
+            self.pending_bytes += bytes.len();
+            self.pending.push_front((transmit, bytes.to_vec()));
+            return Sent::Waits;
+        }
+    }
+}
+
+/// What a failure tells the connections; `None` if it counts as a loss on the way, which recovery handles.
+fn on_failure(
+    transmit: &Transmit,
+    error: &SendError,
+    permission_errors: &mut PermissionErrors,
+) -> Option<Refusal> {
+    let tuple = transmit.tuple;
+    match error.failure {
+        SendFailure::Unreachable => Some(Refusal::Addresses(tuple, SendRefusal::Unreachable)),
+        SendFailure::Denied => {
+            permission_errors.on_denied(tuple).map(|refusal| Refusal::Addresses(tuple, refusal))
+        }
+        SendFailure::TooLarge => Some(Refusal::TooLarge(tuple, transmit.segment)),
+        SendFailure::Refused | SendFailure::Dropped | SendFailure::WouldBlock => None,
+        SendFailure::Other => {
+            tracing::debug!(%tuple, %error, "send");
+            None
         }
     }
 }
@@ -413,7 +495,7 @@ mod tests {
     /// meanwhile.
     #[tokio::test]
     async fn pending_datagrams_of_a_full_socket_are_dropped_once_the_quota_is_used_up() {
-        let mut sockets = Sockets::new(BufferSizes::default(), None, true);
+        let mut sockets = Sockets::new(BufferSizes::default(), None, true, Lanes::default());
         let here = LocalAddress { interface: 0, address: ([127, 0, 0, 1], 0).into() };
         let from = sockets.bind(here, false).unwrap();
         let to = std::net::UdpSocket::bind(here.address).unwrap();

@@ -16,7 +16,7 @@
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let local = LocalAddress { interface: 0, address: "127.0.0.1:0".parse()? };
-//! let mut here = UdpSocket::bind(&BindOptions::new(local))?;
+//! let here = UdpSocket::bind(&BindOptions::new(local))?;
 //! let there = UdpSocket::bind(&BindOptions::new(local))?;
 //!
 //! let tuple = FourTuple::udp(here.local(), there.local().address);

@@ -76,7 +76,7 @@ impl UdpSocket {
             let mut slices: [IoSliceMut<'_>; SLABS] =
                 std::array::from_fn(|_| IoSliceMut::new(parts.next().unwrap_or_default()));
             self.io.try_io(Interest::READABLE, || {
-                filled = self.state.recv(UdpSockRef::from(&self.io), &mut slices, metas)?;
+                filled = self.state().recv(UdpSockRef::from(&self.io), &mut slices, metas)?;
                 // What comes later makes the socket readable again, so no call has to find out that nothing is left.
                 if filled < LEAVES_NOTHING { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
             })

@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::io;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use manyway_proto::{Ecn, Transmit};
 use quinn_udp::{EcnCodepoint, UdpSockRef};
 use tokio::io::Interest;
 
-use super::socket::{Segmentation, UdpSocket, offload_state};
+use super::socket::{UdpSocket, offload_state};
 
 /// Largest UDP payload of IPv4: 65535 less both headers. Segmentation offload has the same limit.
 const MAX_BATCH: usize = 65_535 - 20 - 8;
@@ -24,10 +26,7 @@ impl UdpSocket {
     }
 
     pub(super) fn send_segments(&self) -> usize {
-        match self.segmentation {
-            Segmentation::WherePossible => self.state.max_gso_segments(),
-            Segmentation::Off => 1,
-        }
+        if self.segments.load(Ordering::Relaxed) { self.state().max_gso_segments() } else { 1 }
     }
 
     /// Sends the datagrams in the first `transmit.length` bytes of `buffer` and does not wait.
@@ -38,7 +37,7 @@ impl UdpSocket {
     /// [`SendError`] with the number of bytes whose datagrams the system accepted before. After
     /// [`SendFailure::WouldBlock`], keep the rest, wait for [`writable`](Self::writable) and send
     /// [`rest`](SendError::rest) of it.
-    pub fn try_send(&mut self, transmit: &Transmit, buffer: &[u8]) -> Result<(), SendError> {
+    pub fn try_send(&self, transmit: &Transmit, buffer: &[u8]) -> Result<(), SendError> {
         let mut rest = buffer.get(..transmit.length).unwrap_or(buffer);
         let whole = rest.len();
         let segment = transmit.segment.max(1);
@@ -65,7 +64,7 @@ impl UdpSocket {
 
     /// Sends what the system accepts with one call. The ICMP error of an earlier datagram is returned as the failure of
     /// this one, whose path is not concerned: it is stored, and this one sent again.
-    fn send_batch(&mut self, transmit: &Transmit, contents: &[u8], segment: usize) -> io::Result<()> {
+    fn send_batch(&self, transmit: &Transmit, contents: &[u8], segment: usize) -> io::Result<()> {
         for attempt in 0..ATTEMPTS {
             let error = match self.send_call(transmit, contents, segment) {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => error,
@@ -89,7 +88,7 @@ impl UdpSocket {
             segment_size: (contents.len() > segment).then_some(segment),
             src_ip: (self.is_wildcard() && !source.is_unspecified()).then_some(source),
         };
-        let attempt = || self.state.try_send(UdpSockRef::from(&self.io), &message);
+        let attempt = || self.state().try_send(UdpSockRef::from(&self.io), &message);
         match attempt() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.io.try_io(Interest::WRITABLE, attempt)
@@ -103,7 +102,7 @@ impl UdpSocket {
     /// A device without checksum offload refuses each batch: offload stays off. A batch of datagrams above the MTU, or
     /// from an address that is gone, fails with the same error, but then so do single ones.
     fn send_singly(
-        &mut self,
+        &self,
         transmit: &Transmit,
         contents: &[u8],
         segment: usize,
@@ -117,7 +116,7 @@ impl UdpSocket {
                 return Err((sent, error));
             }
             if sent == 0 {
-                self.segmentation = Segmentation::Off;
+                self.segments.store(false, Ordering::Relaxed);
                 tracing::info!(
                     interface = self.local.interface,
                     "segmentation offload does not work here, going on without"
@@ -130,9 +129,9 @@ impl UdpSocket {
 
     /// quinn-udp takes such a failure as a sign of an old kernel and stops using offload and ECN marks. A new state
     /// starts afresh.
-    fn forget_failure(&mut self) {
+    fn forget_failure(&self) {
         if let Ok(state) = offload_state(&self.io) {
-            self.state = state;
+            *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
         }
     }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::task::{Context, Poll};
 
 use manyway_proto::LocalAddress;
@@ -95,16 +97,18 @@ const MOST_UNREACHABLE: usize = 8;
 /// Most entries of the error queue that are read at once.
 const MOST_ERRORS: usize = 256;
 
-/// A UDP socket that sends and receives many datagrams a call.
+/// A UDP socket that sends and receives many datagrams a call. One thread may send while another receives.
 #[derive(Debug)]
 pub struct UdpSocket {
     pub(super) io: tokio::net::UdpSocket,
-    pub(super) state: UdpSocketState,
+    /// Replaced once segmentation fails.
+    pub(super) state: RwLock<UdpSocketState>,
     pub(super) local: LocalAddress,
-    pub(super) segmentation: Segmentation,
+    /// Whether the kernel segments batches.
+    pub(super) segments: AtomicBool,
     device: DeviceBinding,
     /// Entries read from the error queue and not taken yet.
-    pub(super) unreachable: Vec<Unreachable>,
+    unreachable: Mutex<Vec<Unreachable>>,
 }
 
 impl UdpSocket {
@@ -150,8 +154,9 @@ impl UdpSocket {
             SocketAddr::V4(_) => address,
         };
         let local = LocalAddress { interface: local.interface, address };
-        let segmentation = if cfg!(manyway_portable) { Segmentation::Off } else { options.segmentation };
-        let socket = Self { io, state, local, segmentation, device, unreachable: Vec::new() };
+        let segments = !cfg!(manyway_portable) && options.segmentation == Segmentation::WherePossible;
+        let (state, segments) = (RwLock::new(state), AtomicBool::new(segments));
+        let socket = Self { io, state, local, segments, device, unreachable: Mutex::default() };
         tracing::debug!(capabilities = ?socket.capabilities(), "UDP socket opened");
         Ok(socket)
     }
@@ -173,31 +178,32 @@ impl UdpSocket {
         let socket = SockRef::from(&self.io);
         Capabilities {
             send_segments: self.send_segments(),
-            receive_segments: if cfg!(manyway_portable) { 1 } else { self.state.gro_segments() },
+            receive_segments: if cfg!(manyway_portable) { 1 } else { self.state().gro_segments() },
             receive_buffer: socket.recv_buffer_size().unwrap_or(0) / divisor,
             send_buffer: socket.send_buffer_size().unwrap_or(0) / divisor,
             device: self.device.clone(),
-            may_fragment: self.state.may_fragment(),
+            may_fragment: self.state().may_fragment(),
         }
     }
 
     /// Takes the ICMP errors for undelivered datagrams of this socket, each path once; costs a system call. Only Linux
     /// reports them.
-    pub fn take_unreachable(&mut self) -> impl Iterator<Item = Unreachable> {
+    pub fn take_unreachable(&self) -> impl Iterator<Item = Unreachable> + use<> {
         self.read_errors();
-        self.unreachable.drain(..)
+        std::mem::take(&mut *self.lock_unreachable()).into_iter()
     }
 
     /// Empties the error queue, which occupies the receive buffer; returns true if it held an error of another host.
-    pub(super) fn read_errors(&mut self) -> bool {
+    pub(super) fn read_errors(&self) -> bool {
         let mut any = false;
         for _ in 0..MOST_ERRORS {
             match unreachable::read(&self.io) {
                 Ok(Entry::Unreachable(new)) => {
                     any = true;
-                    let is_known = self.unreachable.iter().any(|known| known.is_like(&new));
-                    if !is_known && self.unreachable.len() < MOST_UNREACHABLE {
-                        self.unreachable.push(new);
+                    let mut unreachable = self.lock_unreachable();
+                    let is_known = unreachable.iter().any(|known| known.is_like(&new));
+                    if !is_known && unreachable.len() < MOST_UNREACHABLE {
+                        unreachable.push(new);
                     }
                 }
                 Ok(Entry::Foreign) => any = true,
@@ -206,6 +212,15 @@ impl UdpSocket {
             }
         }
         any
+    }
+
+    fn lock_unreachable(&self) -> MutexGuard<'_, Vec<Unreachable>> {
+        self.unreachable.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What quinn-udp knows of the socket.
+    pub(super) fn state(&self) -> RwLockReadGuard<'_, UdpSocketState> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until there is something to receive.

@@ -27,7 +27,7 @@ async fn forty_segments_arrive_over_ipv6() {
 
 #[tokio::test]
 async fn a_batch_larger_than_the_system_takes_is_cut() {
-    let (mut here, there) = (bound("127.0.0.1:0"), bound("127.0.0.1:0"));
+    let (here, there) = (bound("127.0.0.1:0"), bound("127.0.0.1:0"));
     let payload = pattern(90 * 1000 + 17);
     here.try_send(&transmit(&here, &there, payload.len(), 1000), &payload).unwrap();
     let received = receive(&there, 91).await;
@@ -36,7 +36,7 @@ async fn a_batch_larger_than_the_system_takes_is_cut() {
 
 #[tokio::test]
 async fn a_large_single_datagram_arrives_whole() {
-    let (mut here, there) = (bound("127.0.0.1:0"), bound("127.0.0.1:0"));
+    let (here, there) = (bound("127.0.0.1:0"), bound("127.0.0.1:0"));
     let payload = pattern(65_000);
     here.try_send(&transmit(&here, &there, payload.len(), payload.len()), &payload).unwrap();
     assert_eq!(receive(&there, 1).await, [payload]);
@@ -98,7 +98,7 @@ fn a_socket_that_may_not_be_tied_to_its_interface_works_by_its_address() {
     let test = async {
         crate::test_seccomp::refuse_socket_option(nix::libc::SO_BINDTODEVICE);
         let local = LocalAddress { interface: 1, address: "127.0.0.1:0".parse().unwrap() };
-        let mut here = UdpSocket::bind(&BindOptions::new(local)).unwrap();
+        let here = UdpSocket::bind(&BindOptions::new(local)).unwrap();
         let reason = nix::errno::Errno::EPERM.desc().to_owned();
         let DeviceBinding::Refused { reason: told } = here.capabilities().device else { panic!("tied") };
         assert!(told.contains(&reason), "{told}");
@@ -148,7 +148,7 @@ async fn the_capabilities_report_what_was_granted() {
 
 #[tokio::test]
 async fn a_too_large_datagram_is_reported_as_such() {
-    let (mut here, there) = (bound("127.0.0.1:0"), bound("127.0.0.1:0"));
+    let (here, there) = (bound("127.0.0.1:0"), bound("127.0.0.1:0"));
     let payload = pattern(65_530);
     let error = here.try_send(&transmit(&here, &there, payload.len(), payload.len()), &payload).unwrap_err();
     assert_eq!(error.failure, SendFailure::TooLarge);
@@ -163,7 +163,7 @@ async fn an_undelivered_datagram_is_quoted_and_fails_no_other() {
         if is_v6 && !has_ipv6() {
             continue;
         }
-        let (mut here, loopback) = (bound(wildcard), if is_v6 { "[::1]:0" } else { "127.0.0.1:0" });
+        let (here, loopback) = (bound(wildcard), if is_v6 { "[::1]:0" } else { "127.0.0.1:0" });
         let (there, gone) = (bound(loopback), bound(loopback).local().address);
         let payload = pattern(100);
         let to = |remote| {
@@ -191,7 +191,7 @@ async fn an_undelivered_datagram_is_quoted_and_fails_no_other() {
 
 #[tokio::test]
 async fn a_source_address_that_is_gone_is_reported_unreachable_and_keeps_offload() {
-    let mut socket = bound("0.0.0.0:0");
+    let socket = bound("0.0.0.0:0");
     let segments = socket.max_segments(1000);
     let local = LocalAddress { interface: 0, address: "192.0.2.77:1".parse().unwrap() };
     let tuple = FourTuple::udp(local, "127.0.0.1:9".parse().unwrap());
@@ -220,7 +220,7 @@ async fn the_last_segments_size_bounds_a_batch() {
 async fn batch_arrives(address: &str, segmentation: Segmentation) {
     let mut options = options(address);
     options.segmentation = segmentation;
-    let mut here = UdpSocket::bind(&options).unwrap();
+    let here = UdpSocket::bind(&options).unwrap();
     let there = bound(address);
     // The last segment is shorter, as in real batches.
     let payload = pattern(39 * 1200 + 700);
@@ -243,8 +243,8 @@ async fn batch_arrives(address: &str, segmentation: Segmentation) {
 }
 
 async fn wildcard_answers(wildcard: &str, target: &str, client: &str) {
-    let mut server = bound(wildcard);
-    let mut client = bound(client);
+    let server = bound(wildcard);
+    let client = bound(client);
     let target = SocketAddr::new(target.parse().unwrap(), server.local().address.port());
     let tuple = FourTuple::udp(client.local(), target);
     client.try_send(&Transmit { tuple, length: 4, segment: 4, ecn: Ecn::NotEct }, b"ask?").unwrap();

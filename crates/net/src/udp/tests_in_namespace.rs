@@ -32,7 +32,7 @@ fn a_full_socket_would_block_and_becomes_writable_again() {
             let mut options =
                 BindOptions::new(LocalAddress { address: "10.97.0.1:0".parse().unwrap(), ..first.local() });
             options.buffers.send = 100_000;
-            let mut socket = UdpSocket::bind(&options).unwrap();
+            let socket = UdpSocket::bind(&options).unwrap();
             let slow = "qdisc add dev mwa root tbf rate 20mbit burst 20kb limit 1mb";
             let tc = std::process::Command::new("tc").args(slow.split(' ')).output().unwrap();
             if !tc.status.success() {
@@ -73,7 +73,7 @@ fn run(test: impl FnOnce()) {
 fn datagrams_beyond_the_mtu_are_refused_without_giving_up_offload() {
     in_namespace(&here("datagrams_beyond_the_mtu_are_refused_without_giving_up_offload"), || {
         run(|| {
-            let (mut socket, tuple) = on_cable();
+            let (socket, tuple) = on_cable();
             assert_eq!(socket.capabilities().device, DeviceBinding::Bound);
             let segments = socket.max_segments(1200);
             let payload = vec![7; 6000];
@@ -91,7 +91,7 @@ fn datagrams_beyond_the_mtu_are_refused_without_giving_up_offload() {
 fn a_vanished_address_route_or_interface_is_called_unreachable() {
     in_namespace(&here("a_vanished_address_route_or_interface_is_called_unreachable"), || {
         run(|| {
-            let (mut socket, tuple) = on_cable();
+            let (socket, tuple) = on_cable();
             let transmit = Transmit { tuple, length: 5, segment: 5, ecn: Ecn::NotEct };
             socket.try_send(&transmit, b"hello").unwrap();
             ip("link set dev mwa down");

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use manyway::{
-    Connection, ConnectionConfig, Endpoint, EndpointOptions, HostPort, Identity, LocalAddress, Locals,
+    Connection, ConnectionConfig, Endpoint, EndpointOptions, HostPort, Identity, Lanes, LocalAddress, Locals,
     ReceiveStream, Role, SendStream, ServerOptions, Ticket,
 };
 use tokio::net::UdpSocket;
@@ -32,11 +32,16 @@ pub async fn within<F: IntoFuture>(seconds: u64, what: F) -> F::Output {
 }
 
 pub fn server(connection: ConnectionConfig) -> Endpoint {
+    server_with(connection, Lanes::Auto)
+}
+
+pub fn server_with(connection: ConnectionConfig, lanes: Lanes) -> Endpoint {
     let mut server = ServerOptions::new(identity(), &SECRET);
     server.listen = vec!["127.0.0.1:0".parse().unwrap()];
     let mut options = EndpointOptions::default();
     options.server = Some(server);
     options.connection = connection;
+    options.lanes = lanes;
     Endpoint::bind(options).unwrap()
 }
 
@@ -46,7 +51,12 @@ pub fn client(connection: ConnectionConfig) -> Endpoint {
 
 /// A client that uses exactly these addresses.
 pub fn client_from(connection: ConnectionConfig, locals: &[[u8; 4]]) -> Endpoint {
+    client_with(connection, locals, Lanes::Auto)
+}
+
+pub fn client_with(connection: ConnectionConfig, locals: &[[u8; 4]], lanes: Lanes) -> Endpoint {
     let mut options = EndpointOptions::default();
+    options.lanes = lanes;
     options.connection = connection;
     let local = |ip: &[u8; 4]| LocalAddress { interface: 0, address: SocketAddr::from((*ip, 0)) };
     options.locals = Locals::Fixed(locals.iter().map(|ip| (local(ip), Role::Primary)).collect());

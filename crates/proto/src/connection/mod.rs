@@ -23,7 +23,7 @@ use crate::path::manager::PathManager;
 use crate::stream::StreamEvent;
 use crate::time::Earliest;
 use crate::wire::{Wire, for_connection_wire};
-use crate::{ConfigError, ConnectionConfig, ConnectionError, FourTuple, Instant, Misuse, Transmit};
+use crate::{ConfigError, ConnectionConfig, ConnectionError, FourTuple, Instant, Misuse, SealJobs, Transmit};
 
 /// One connection over any number of paths.
 ///
@@ -247,9 +247,16 @@ impl Connection {
         self.mmsp1()?.1.poll_tag_change()
     }
 
-    /// Writes the next batch of datagrams into the empty `buffer`.
-    pub(crate) fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        self.engine.poll_transmit(&mut self.wire, now, buffer)
+    /// Writes the next batch of datagrams into the empty `buffer`, and what seals them to `jobs`.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        jobs: &mut SealJobs,
+    ) -> Option<Transmit> {
+        let transmit = self.engine.poll_transmit(&mut self.wire, now, buffer);
+        self.wire.move_jobs(jobs);
+        transmit
     }
 
     /// When [`Self::handle_timeout`] has to be called next; costs O(paths).

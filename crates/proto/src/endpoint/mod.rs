@@ -39,7 +39,8 @@ use crate::mmsp2::{Arrival, ArrivalRow, IdChange};
 use crate::path::InterfaceMtus;
 use crate::rendezvous::RelayKey;
 use crate::{
-    ConnectionConfig, Ecn, FourTuple, IdLayout, Instant, Rng, SendRefusal, Shard, Transmit, Undelivered,
+    ConnectionConfig, Ecn, FourTuple, IdLayout, Instant, Rng, SealJobs, SendRefusal, Shard, Transmit,
+    Undelivered,
 };
 
 use admission::Admission;
@@ -121,6 +122,8 @@ pub struct Endpoint {
     observer: Option<Box<Observer>>,
     reset_key: Arc<ResetKey>,
     rng: Rng,
+    /// Memory for the jobs of a batch; empty between calls.
+    jobs: SealJobs,
 }
 
 impl Endpoint {
@@ -150,6 +153,7 @@ impl Endpoint {
             observer: None,
             reset_key,
             rng,
+            jobs: SealJobs::default(),
         }
     }
 
@@ -335,14 +339,33 @@ impl Endpoint {
 
     /// Writes the next datagrams to send into `buffer`, which is cleared first; `None` when there are no more now.
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let mut jobs = std::mem::take(&mut self.jobs);
+        let transmit = self.poll_transmit_unsealed(now, buffer, &mut jobs).filter(|_| jobs.run(buffer));
+        self.jobs = jobs;
+        if transmit.is_none() {
+            buffer.clear();
+        }
+        transmit
+    }
+
+    /// As [`poll_transmit`](Self::poll_transmit), but leaves it to the caller to seal the packets: before anything of
+    /// `buffer` is sent, `jobs` must be [run](SealJobs::run), on any thread, and must succeed. What `jobs` had before is
+    /// dropped. Batches may be sealed in any order, and while the endpoint goes on.
+    pub fn poll_transmit_unsealed(
+        &mut self,
+        now: Instant,
+        buffer: &mut Vec<u8>,
+        jobs: &mut SealJobs,
+    ) -> Option<Transmit> {
         buffer.clear();
+        jobs.clear();
         if let Some((transmit, bytes)) = self.outbox.pop_front() {
             buffer.extend_from_slice(&bytes);
             return Some(transmit);
         }
         while let Some(handle) = self.busy.pop_front() {
             let Some(connection) = self.slots.get_mut(handle) else { continue };
-            if let Some(transmit) = connection.poll_transmit(now, buffer) {
+            if let Some(transmit) = connection.poll_transmit(now, buffer, jobs) {
                 // At the back, so that every connection gets its turn.
                 self.busy.push_back(handle);
                 return Some(transmit);

@@ -15,22 +15,13 @@ const MAX_SEGMENTS: usize = 64;
 const MAX_BATCH: usize = 65_000;
 
 impl Engine {
-    /// Writes the next batch of sealed packets into the empty `buffer`.
+    /// Writes the next batch of packets into the empty `buffer`. They are complete but for their seal.
     pub(crate) fn poll_transmit(
         &mut self,
         wire: &mut Wire,
         now: Instant,
         buffer: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let transmit = self.next_transmit(wire, now, buffer);
-        if !wire.seal(buffer) {
-            buffer.clear();
-            return None;
-        }
-        transmit
-    }
-
-    fn next_transmit(&mut self, wire: &mut Wire, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
         if let Some(transmit) = wire.poll_transmit(self, now, buffer) {
             return Some(transmit);
         }

@@ -14,7 +14,7 @@ use crate::packet::content::{Contents, SentContent};
 use crate::path::PathReason;
 use crate::recovery::{PacketKind, SentPacket};
 use crate::scheduler::Source;
-use crate::{FourTuple, Instant, Transmit};
+use crate::{FourTuple, Instant, SealJobs, Transmit};
 
 /// Answers that wait for the driver; more are dropped, as the network could have done.
 const MOST_ANSWERS: usize = 8;
@@ -225,9 +225,7 @@ impl Mmsp1 {
     }
 
     /// Packets are complete: there is nothing to seal.
-    pub(crate) fn seal(&self, _buffer: &mut [u8]) -> bool {
-        true
-    }
+    pub(crate) fn move_jobs(&self, _jobs: &SealJobs) {}
 
     /// A PROBE, a PROBE-ACK or both, alone between the addresses that they validate.
     pub(crate) fn build_challenge(

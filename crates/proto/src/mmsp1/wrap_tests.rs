@@ -10,7 +10,7 @@ use manyway_wire::mmsp1::{Block, HEADER_LEN, Header, Info, Opening, Packet, Tag,
 use super::{PacketArrival, Start};
 use crate::connection::Connection;
 use crate::path::InterfaceMtus;
-use crate::{ConnectionConfig, FourTuple, Instant, LocalAddress, MessageOptions, Rng, StreamId};
+use crate::{ConnectionConfig, FourTuple, Instant, LocalAddress, MessageOptions, Rng, SealJobs, StreamId};
 
 /// Three TSEQs before the wrap.
 const INITIAL: Tseq = Tseq(u32::MAX - 2);
@@ -49,8 +49,8 @@ impl Sender {
     fn sent(&mut self, within: Duration) -> Vec<Tseq> {
         let (mut tseqs, end) = (Vec::new(), self.now + within);
         loop {
-            let mut buffer = Vec::new();
-            while let Some(transmit) = self.connection.poll_transmit(self.now, &mut buffer) {
+            let (mut buffer, mut jobs) = (Vec::new(), SealJobs::default());
+            while let Some(transmit) = self.connection.poll_transmit(self.now, &mut buffer, &mut jobs) {
                 tseqs.extend(buffer.chunks(transmit.segment).flat_map(tseqs_in));
                 buffer.clear();
             }

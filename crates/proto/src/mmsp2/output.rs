@@ -6,7 +6,6 @@ use manyway_wire::{PathId, Writer, mmsp2};
 use smallvec::SmallVec;
 
 use super::Mmsp2;
-use crate::Instant;
 use crate::engine::packet::Built;
 use crate::engine::{Carry, ChallengePacket, Engine, Load};
 use crate::io::EcnCounts;
@@ -15,6 +14,7 @@ use crate::packet::BASE_DATAGRAM;
 use crate::packet::content::{Contents, SentContent};
 use crate::path::Receiving;
 use crate::recovery::PacketKind;
+use crate::{Instant, SealJobs};
 
 impl Mmsp2 {
     /// A PROBE, a PROBE-ACK or both, alone between the addresses that they validate. Between addresses without a path
@@ -61,9 +61,9 @@ impl Mmsp2 {
         builder.finish(buffer, &mut self.protector)
     }
 
-    /// Runs the jobs that seal the packets in `buffer`; false if one fails.
-    pub(crate) fn seal(&mut self, buffer: &mut [u8]) -> bool {
-        self.protector.run_jobs(buffer)
+    /// Moves the jobs that seal the packets of a batch to `jobs`.
+    pub(crate) fn move_jobs(&mut self, jobs: &mut SealJobs) {
+        self.protector.move_jobs(jobs);
     }
 
     /// The paths for packets with the acknowledgements that are due.

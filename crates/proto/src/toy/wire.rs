@@ -15,7 +15,7 @@ use crate::engine::{Carry, ChallengePacket, Engine, Heard, Load};
 use crate::packet::ack_policy::Demand;
 use crate::packet::content::{Contents, SentContent};
 use crate::recovery::{PacketKind, ReceivedAck};
-use crate::{ByteCount, Ecn, FourTuple, Instant, Side, Transmit};
+use crate::{ByteCount, Ecn, FourTuple, Instant, SealJobs, Side, Transmit};
 
 const HEADER: usize = 12;
 const ACK: u8 = 1;
@@ -55,10 +55,8 @@ impl Toy {
 
     pub(crate) fn on_wake(&self, _engine: &Engine, _now: Instant) {}
 
-    /// Leaves the packets as they are.
-    pub(crate) fn seal(&self, _buffer: &mut [u8]) -> bool {
-        true
-    }
+    /// Packets are complete: there is nothing to seal.
+    pub(crate) fn move_jobs(&self, _jobs: &SealJobs) {}
 
     pub(crate) fn shrink_to_fit(&self) {}
 

@@ -17,7 +17,8 @@ use manyway_proto::identity::{self, AuthorisedKeys, Identity};
 use manyway_proto::observe::{Fact, Observer};
 use manyway_proto::{
     ClientConfig, ConnectionConfig, ConnectionHandle, Ecn, Endpoint, EndpointConfig, Event, FourTuple,
-    Instant, LocalAddress, LocalCandidate, PathId, PathState, ReadOutcome, Rng, Role, ServerConfig,
+    Instant, LocalAddress, LocalCandidate, PathId, PathState, ReadOutcome, Rng, Role, SealJobs, ServerConfig,
+    Transmit,
 };
 
 const DELAY: Duration = Duration::from_millis(10);
@@ -34,6 +35,10 @@ struct Net {
     client: Endpoint,
     server: Endpoint,
     flights: Vec<Flight>,
+    /// Whether each batch is sealed by a thread of its own.
+    seals_elsewhere: bool,
+    /// When what was sent: to the server or not, and its size.
+    course: Vec<(Instant, bool, usize)>,
 }
 
 impl Net {
@@ -67,14 +72,22 @@ impl Net {
         let remotes = ["10.9.0.1:4455".parse().unwrap()];
         let now = Instant::from_nanos(0);
         let handle = client.connect(now, &config, &locals, &remotes).unwrap();
-        (Self { now, client, server, flights: Vec::new() }, handle)
+        let (flights, course) = (Vec::new(), Vec::new());
+        (Self { now, client, server, flights, seals_elsewhere: false, course }, handle)
     }
 
     fn collect(&mut self) {
         let mut buffer = Vec::new();
         for to_server in [true, false] {
             let from = if to_server { &mut self.client } else { &mut self.server };
-            while let Some(transmit) = from.poll_transmit(self.now, &mut buffer) {
+            loop {
+                let transmit = if self.seals_elsewhere {
+                    sealed_elsewhere(from, self.now, &mut buffer)
+                } else {
+                    from.poll_transmit(self.now, &mut buffer)
+                };
+                let Some(transmit) = transmit else { break };
+                self.course.push((self.now, to_server, transmit.length));
                 let tuple = FourTuple::udp(
                     LocalAddress { interface: 0, address: transmit.tuple.remote },
                     transmit.tuple.local.address,
@@ -116,9 +129,29 @@ impl Net {
     }
 }
 
+/// The next batch, sealed by another thread.
+fn sealed_elsewhere(endpoint: &mut Endpoint, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+    let mut jobs = SealJobs::default();
+    let transmit = endpoint.poll_transmit_unsealed(now, buffer, &mut jobs)?;
+    let mut batch = std::mem::take(buffer);
+    *buffer = std::thread::spawn(move || jobs.run(&mut batch).then_some(batch)).join().ok()??;
+    Some(transmit)
+}
+
 #[test]
 fn a_stream_arrives_over_two_paths_and_the_connection_closes_in_order() {
+    transfer(false);
+}
+
+#[test]
+fn packets_that_another_thread_seals_take_the_same_course() {
+    assert_eq!(transfer(true), transfer(false));
+}
+
+/// Sends a stream from the client to the server, then closes; returns what was sent when.
+fn transfer(seals_elsewhere: bool) -> Vec<(Instant, bool, usize)> {
     let (mut net, client) = Net::new();
+    net.seals_elsewhere = seals_elsewhere;
     let data: Vec<u8> = (0..300_000_u32).map(|n| n.to_le_bytes()[0]).collect();
     let mut server = None;
     let mut got = Vec::new();
@@ -177,6 +210,7 @@ fn a_stream_arrives_over_two_paths_and_the_connection_closes_in_order() {
     assert!(got == data);
     assert_eq!(active, 2);
     assert_eq!(net.client.connections() + net.server.connections(), 0);
+    net.course
 }
 
 #[test]

@@ -95,6 +95,35 @@ impl SealJob {
     }
 }
 
+/// The jobs that seal the packets of one batch
+/// ([`Endpoint::poll_transmit_unsealed`](crate::Endpoint::poll_transmit_unsealed)). They need nothing of the endpoint, so
+/// that another thread can run them. Empty ones keep their memory for the next batch.
+#[derive(Default)]
+pub struct SealJobs(pub(super) Vec<SealJob>);
+
+impl SealJobs {
+    /// Seals all packets in `buffer`, the one that they were built in, and leaves no job. Returns false if a job fails:
+    /// then nothing of the buffer may leave, because it would leave in clear text. No packet that was built is known to
+    /// fail.
+    #[must_use = "what is not sealed must not leave"]
+    pub fn run(&mut self, buffer: &mut [u8]) -> bool {
+        let is_sealed = self.0.drain(..).fold(true, |all, job| all & job.run(buffer).is_ok());
+        debug_assert!(is_sealed, "the packets were checked when they were built");
+        is_sealed
+    }
+
+    /// Drops all jobs.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl fmt::Debug for SealJobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealJobs").field("packets", &self.0.len()).finish()
+    }
+}
+
 /// Finds the sample, the first byte and the bytes of the packet number (RFC 9001, section 5.4.2) and passes them to
 /// `apply`; `None` if the packet is too short.
 pub(super) fn mask(

@@ -26,7 +26,8 @@ use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::quic::{DirectionalKeys, Keys, Secrets, Version};
 
 use self::data_keys::DataKeys;
-use self::job::{SealJob, SealKey};
+pub use self::job::SealJobs;
+use self::job::SealKey;
 pub(crate) use self::open::{Incoming, OpenError};
 pub(crate) use self::seal::Outgoing;
 use self::usage::Usage;
@@ -42,7 +43,7 @@ pub(crate) struct Protector {
     /// Packets of any level and phase that failed to decrypt (RFC 9001, section 6.6).
     failed: u64,
     /// Packets that are complete but for their seal.
-    jobs: Vec<SealJob>,
+    jobs: SealJobs,
 }
 
 /// Keys of a level that is too short-lived for key updates.
@@ -65,7 +66,15 @@ impl Protector {
 
     /// Starts without any keys.
     pub(crate) fn new(side: Side, limits: KeyLimits) -> Self {
-        Self { side, limits, initial: None, handshake: None, one_rtt: None, failed: 0, jobs: Vec::new() }
+        Self {
+            side,
+            limits,
+            initial: None,
+            handshake: None,
+            one_rtt: None,
+            failed: 0,
+            jobs: SealJobs::default(),
+        }
     }
 
     /// Derives the keys of [`EncryptionLevel::Initial`] from the original destination id (RFC 9001, section 5.2).
@@ -131,14 +140,9 @@ impl Protector {
     }
 
     /// The waiting jobs, to be run elsewhere.
-    #[cfg(test)]
-    fn take_jobs(&mut self) -> Vec<SealJob> {
-        std::mem::take(&mut self.jobs)
-    }
-
     /// Frees unused memory.
     pub(crate) fn shrink_to_fit(&mut self) {
-        self.jobs.shrink_to_fit();
+        self.jobs.0.shrink_to_fit();
     }
 
     /// Forgets the state of a path that will never be used again.

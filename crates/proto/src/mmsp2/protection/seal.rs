@@ -5,7 +5,7 @@ use std::sync::Arc;
 use manyway_wire::PathId;
 
 use super::Protector;
-use super::job::{NUMBER_ROOM, SealError, SealJob, SealKey};
+use super::job::{NUMBER_ROOM, SealError, SealJob, SealJobs, SealKey};
 use crate::{EncryptionLevel, KeyLimits};
 
 const LONG_FORM: u8 = 0x80;
@@ -30,7 +30,7 @@ pub(crate) struct Outgoing {
 
 impl Protector {
     /// Makes a job of the packet at the end of `buffer`, and appends the space for its tag. The job waits for
-    /// [`Self::run_jobs`].
+    /// [`Self::move_jobs`].
     ///
     /// The length field of a long header must already count the tag ([`Self::TAG_LENGTH`]). This call sets the key
     /// phase bit of a short header and counts the use of the key. Nothing is allocated if the buffer has space for the
@@ -58,7 +58,7 @@ impl Protector {
             }
         };
         buffer.extend_from_slice(&[0; Self::TAG_LENGTH]);
-        self.jobs.push(SealJob {
+        self.jobs.0.push(SealJob {
             key,
             path,
             packet_number: packet.packet_number,
@@ -76,16 +76,18 @@ impl Protector {
         if self.run_jobs(buffer) { Ok(()) } else { Err(SealError::Malformed) }
     }
 
-    /// Runs the jobs of all packets in `buffer`; false if one fails: then nothing of the buffer may leave, because it
-    /// would leave in clear text. No packet that passed [`Self::seal`] is known to fail.
+    /// Seals the packets in `buffer`; false if that fails.
     #[must_use = "what is not sealed must not leave"]
     pub(crate) fn run_jobs(&mut self, buffer: &mut [u8]) -> bool {
-        let is_sealed = self.jobs.drain(..).fold(true, |all, job| all & job.run(buffer).is_ok());
-        debug_assert!(is_sealed, "the packets were checked when they were built");
-        is_sealed
+        self.jobs.run(buffer)
     }
 
-    /// All packets that were built since the last call of [`Self::run_jobs`] were removed from their buffer.
+    /// Moves the jobs of all packets since the last call to `jobs`.
+    pub(crate) fn move_jobs(&mut self, jobs: &mut SealJobs) {
+        jobs.0.append(&mut self.jobs.0);
+    }
+
+    /// All packets that were built since the last call of [`Self::move_jobs`] were removed from their buffer.
     pub(crate) fn drop_jobs(&mut self) {
         self.jobs.clear();
     }
