@@ -8,8 +8,8 @@ use bytes::Bytes;
 use manyway_transfer::{Delivery, Message, MessageReceiver, MessageSender};
 use tokio::time::Instant;
 
+use super::carried::Carried;
 use super::limit::Limits;
-use super::session::Carried;
 
 /// One half of a stream of messages.
 pub(super) struct LimitedMessages<H> {
@@ -115,8 +115,9 @@ mod tests {
         }
     }
 
-    fn limits() -> Option<Arc<Limits>> {
-        Some(Arc::new(Limits::new(Rate::from_bytes_per_second(100_000))))
+    fn limited<H>(half: H, carried: &Carried) -> LimitedMessages<H> {
+        let limits = Limits::new(Rate::from_bytes_per_second(100_000));
+        LimitedMessages::new(half, Some(Arc::new(limits)), carried.clone())
     }
 
     const MESSAGE: Bytes = Bytes::from_static(&[7; 1000]);
@@ -127,7 +128,7 @@ mod tests {
     async fn messages_keep_the_limit_in_both_directions_and_none_is_lost() {
         let carried = Carried::default();
         let half: Box<dyn MessageSender> = Box::new(Memory::default());
-        let mut sender = LimitedMessages::new(half, limits(), carried.clone());
+        let mut sender = limited(half, &carried);
         let start = Instant::now();
         for _ in 0..500 {
             sender.send(MESSAGE, Delivery::default()).await.unwrap();
@@ -135,7 +136,7 @@ mod tests {
         assert!(TIME.contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
 
         let half: Box<dyn MessageReceiver> = Box::new(Memory(vec![MESSAGE; 500].into()));
-        let mut receiver = LimitedMessages::new(half, limits(), carried.clone());
+        let mut receiver = limited(half, &carried);
         let start = Instant::now();
         while let Some(message) = receiver.receive().await.unwrap() {
             assert_eq!(message.data, MESSAGE);
@@ -148,7 +149,7 @@ mod tests {
     async fn datagrams_above_the_limit_find_no_room() {
         let carried = Carried::default();
         let half: Box<dyn MessageSender> = Box::new(Memory::default());
-        let mut sender = LimitedMessages::new(half, limits(), carried.clone());
+        let mut sender = limited(half, &carried);
         let mut sent = 0;
         // A megabyte a second.
         for _ in 0..5000 {

@@ -3,7 +3,6 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use manyway::{Connection, ReceiveStream, SendStream};
@@ -11,6 +10,7 @@ use manyway_transfer::{MessageHalves, Session, Transport, TransportFacts, Urgenc
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use super::carried::Carried;
 use super::limit::{Bucket, Limits};
 use super::messages::LimitedMessages;
 use crate::command::session::NetSession;
@@ -21,32 +21,6 @@ pub struct ClientSession {
     connection: Connection,
     limits: Option<Arc<Limits>>,
     carried: Carried,
-}
-
-/// Bytes of all streams of a connection so far; clones count together.
-#[derive(Debug, Clone, Default)]
-pub struct Carried(Arc<[AtomicU64; 2]>);
-
-impl Carried {
-    /// Received bytes, and sent bytes.
-    pub fn bytes(&self) -> (u64, u64) {
-        let [inwards, outwards] = &*self.0;
-        (inwards.load(Ordering::Relaxed), outwards.load(Ordering::Relaxed))
-    }
-
-    fn count(counter: &AtomicU64, bytes: usize) {
-        counter.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-
-    pub(super) fn on_received(&self, bytes: usize) {
-        let [inwards, _] = &*self.0;
-        Self::count(inwards, bytes);
-    }
-
-    pub(super) fn on_sent(&self, bytes: usize) {
-        let [_, outwards] = &*self.0;
-        Self::count(outwards, bytes);
-    }
 }
 
 /// One half of a stream.

@@ -14,6 +14,7 @@ fn bytes_of_downloads(lab: &Lab, ports: &[u16]) -> Vec<f64> {
         curl.arg(format!("socks5h://127.0.0.1:{port}")).arg(format!("http://{HOST}:{WEB}/1000000000"));
         curl.stdout(Stdio::piped()).spawn().unwrap()
     };
+    #[expect(clippy::needless_collect, reason = "all run before the first is waited for")]
     let running: Vec<_> = ports.iter().map(start).collect();
     let bytes = running.into_iter().map(|curl| curl.wait_with_output().unwrap().stdout);
     bytes.map(|text| String::from_utf8(text).unwrap().parse().unwrap()).collect()

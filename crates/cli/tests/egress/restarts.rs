@@ -46,23 +46,28 @@ fn the_first_connection_after_a_crash_of_the_server_is_carried_by_the_next_one()
     running.wait_for("connected again");
 }
 
-/// Longer than the first pauses between attempts to reach a server, which grow to 8 s while no program waits.
-const AWAY: Duration = Duration::from_millis(8500);
+/// So long that the pauses between attempts to reach a server have grown to 8 s, without a program that waits.
+const AWAY: Duration = Duration::from_secs(12);
 const SOON: Duration = Duration::from_secs(2);
 
 #[test]
 fn connections_are_reset_at_once_and_new_ones_work_within_two_seconds_after_a_server_was_away() {
-    for signal in ["TERM", "KILL"] {
-        // A busy machine only ever adds to a time.
-        let mut times = Vec::new();
-        let is_soon = |times: &[(Duration, Duration)]| {
-            times.last().is_some_and(|(reset, next)| *reset.max(next) < SOON)
-        };
-        while times.len() < 3 && !is_soon(&times) {
-            times.push(times_around(signal));
+    std::thread::scope(|scope| {
+        for signal in ["TERM", "KILL"] {
+            scope.spawn(move || check(signal));
         }
-        assert!(is_soon(&times), "{signal}: {times:?}");
+    });
+}
+
+fn check(signal: &str) {
+    // A busy machine only ever adds to a time.
+    let mut times = Vec::new();
+    let is_soon =
+        |times: &[(Duration, Duration)]| times.last().is_some_and(|(reset, next)| *reset.max(next) < SOON);
+    while times.len() < 3 && !is_soon(&times) {
+        times.push(times_around(signal));
     }
+    assert!(is_soon(&times), "{signal}: {times:?}");
 }
 
 /// How long a connection in use takes to be reset, and how long a program waits for its answer by a new one: since the server
