@@ -44,12 +44,13 @@ pub struct Turn(#[expect(dead_code, reason = "dropping it has the effect")] Owne
 #[derive(Debug)]
 pub struct SystemResolver {
     running: Arc<Semaphore>,
+    look_up: fn(&str) -> io::Result<Vec<IpAddr>>,
 }
 
 impl SystemResolver {
     /// A resolver with this many parallel look-ups; each takes a thread.
     pub fn new(parallel: usize) -> Self {
-        Self { running: Arc::new(Semaphore::new(parallel.min(Semaphore::MAX_PERMITS))) }
+        Self { running: Arc::new(Semaphore::new(parallel.min(Semaphore::MAX_PERMITS))), look_up }
     }
 }
 
@@ -61,10 +62,9 @@ impl Resolve for SystemResolver {
     ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>> {
         Box::pin(async move {
             let permit = Arc::clone(&self.running).acquire_owned().await.map_err(io::Error::other)?;
-            let name = name.as_str().to_owned();
+            let (name, look_up) = (name.as_str().to_owned(), self.look_up);
             let found = tokio::task::spawn_blocking(move || {
-                let found =
-                    (name.as_str(), 0).to_socket_addrs().map(|found| found.map(|it| it.ip()).collect());
+                let found = look_up(&name);
                 // The cost is the thread, so it keeps both permits even after its caller has gone.
                 drop((permit, turn));
                 found
@@ -72,6 +72,10 @@ impl Resolve for SystemResolver {
             found.await.map_err(io::Error::other)?
         })
     }
+}
+
+fn look_up(name: &str) -> io::Result<Vec<IpAddr>> {
+    Ok((name, 0).to_socket_addrs()?.map(|found| found.ip()).collect())
 }
 
 /// The addresses of a destination: resolved once, so that the checked addresses are the ones that are connected to.
@@ -147,6 +151,7 @@ fn reason_of(error: &io::Error) -> Reason {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
     use super::super::LOOKUPS;
@@ -175,6 +180,29 @@ mod tests {
         assert!(waits.is_err(), "{waits:?}");
         drop(running.split(1));
         assert!(resolver.resolve(&name, turn()).await.is_ok());
+    }
+
+    static NAME_SERVER_IS_MUTE: AtomicBool = AtomicBool::new(true);
+
+    fn wait_for_name_server(_: &str) -> io::Result<Vec<IpAddr>> {
+        while NAME_SERVER_IS_MUTE.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Err(io::ErrorKind::TimedOut.into())
+    }
+
+    #[tokio::test]
+    async fn a_look_up_whose_caller_has_gone_keeps_its_turn_until_the_system_ends_it() {
+        let resolver = SystemResolver { look_up: wait_for_name_server, ..SystemResolver::new(1) };
+        let (name, turns) = (Name::new("slow.test").unwrap(), Arc::new(Semaphore::new(1)));
+        let turn = Turn(Arc::clone(&turns).try_acquire_owned().unwrap());
+        let waits = tokio::time::timeout(Duration::from_millis(50), resolver.resolve(&name, turn)).await;
+        let free = (turns.available_permits(), resolver.running.available_permits());
+        // The runtime waits for the thread, also if the test fails.
+        NAME_SERVER_IS_MUTE.store(false, Ordering::SeqCst);
+        assert!(waits.is_err() && free == (0, 0), "{waits:?} {free:?}");
+        let both = async { (turns.acquire().await.is_ok(), resolver.running.acquire().await.is_ok()) };
+        assert_eq!(tokio::time::timeout(Duration::from_secs(20), both).await, Ok((true, true)));
     }
 
     #[test]
