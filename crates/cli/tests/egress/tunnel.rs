@@ -232,7 +232,7 @@ fn a_tunnel_that_was_stopped_for_longer_than_the_idle_timeout_serves_programs_wi
     assert!(machine.downloads());
     // A busy machine only ever adds to a time.
     let mut times: Vec<Duration> = Vec::new();
-    while times.len() < 3 && !times.last().is_some_and(|time| *time < Duration::from_secs(2)) {
+    while times.len() < 3 && times.last().is_none_or(|time| *time >= Duration::from_secs(2)) {
         tunnel.suspend();
         std::thread::sleep(Duration::from_secs(32));
         tunnel.signal("CONT");
