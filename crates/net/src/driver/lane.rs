@@ -25,7 +25,7 @@ const FULL_BATCHES: usize = 16;
 const LOW: usize = BATCH;
 /// A smaller batch is sent without the lane while that has nothing: it is not worth waking a thread.
 pub(super) const SMALL: usize = 16 * 1024;
-/// More batches than this are dropped. A driver that is told that the lane is full sends one more for each path at most.
+/// Further batches are dropped. After the lane is full, the driver sends at most one batch more for each path.
 const MOST_BATCHES: usize = 64;
 
 /// Packets that leave with one call, and the jobs that still have to seal them.

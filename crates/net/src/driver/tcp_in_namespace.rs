@@ -71,6 +71,21 @@ impl Ends {
         Self { there, server, client, ticket }
     }
 
+    /// Over TCP alone, with no address in two pairs. The client knows the server's address on the first link.
+    fn disjoint(there: There) -> Self {
+        let identity = Identity::from_seed(&[1; 32]);
+        let server = ServerOptions::new(identity.clone(), &[2; 16]);
+        let server = EndpointOptions { server: Some(server), ..EndpointOptions::default() };
+        let server = there.run(move || Endpoint::bind(server)).unwrap();
+        let mut client = EndpointOptions::default();
+        client.carriers.choice = CarrierChoice::Tcp;
+        client.connection.pairs = PairMode::Disjoint;
+        let client = Endpoint::bind(client).unwrap();
+        let hosts = vec!["10.98.1.2".parse().unwrap()];
+        let ticket = Ticket::new(identity.public_key().hash(), [2; 16], hosts).unwrap();
+        Self { there, server, client, ticket }
+    }
+
     async fn connect(&self) -> (Connection, Connection) {
         let (connected, accepted) = tokio::join!(self.client.connect(&self.ticket), self.server.accept());
         (connected.unwrap(), accepted.unwrap())
@@ -274,19 +289,8 @@ fn disjoint_pairs_of_both_families_carry_a_transfer_over_tcp_and_one_goes_on_alo
             ip("link set dev mwthere2 up");
         });
         wait_for_carrier("mwhere2");
-        let identity = Identity::from_seed(&[1; 32]);
-        let server = ServerOptions::new(identity.clone(), &[2; 16]);
-        let server = EndpointOptions { server: Some(server), ..EndpointOptions::default() };
-        let server = there.run(move || Endpoint::bind(server)).unwrap();
-        let mut client = EndpointOptions::default();
-        client.carriers.choice = CarrierChoice::Tcp;
-        client.connection.pairs = PairMode::Disjoint;
-        let client = Endpoint::bind(client).unwrap();
-        // The client learns the other address from the server.
-        let hosts = vec!["10.98.1.2".parse().unwrap()];
-        let ticket = Ticket::new(identity.public_key().hash(), [2; 16], hosts).unwrap();
-        let (connected, accepted) = tokio::join!(client.connect(&ticket), server.accept());
-        let (connected, accepted) = (connected.unwrap(), accepted.unwrap());
+        let ends = Ends::disjoint(there);
+        let (connected, accepted) = ends.connect().await;
         until_working(&connected, &[("mwhere1", "tcp"), ("mwhere2", "tcp")]).await;
         let paths = connected.info().await.unwrap().paths;
         for path in &paths {
@@ -320,22 +324,12 @@ fn a_client_connects_to_an_address_that_its_server_gets_and_advertises_later() {
             ip(&format!("-6 address flush dev mwhere{link}"));
         }
         there.run(|| ip("address delete 10.98.2.2/24 dev mwthere2"));
-        let identity = Identity::from_seed(&[1; 32]);
-        let server = ServerOptions::new(identity.clone(), &[2; 16]);
-        let server = EndpointOptions { server: Some(server), ..EndpointOptions::default() };
-        let server = there.run(move || Endpoint::bind(server)).unwrap();
-        let mut client = EndpointOptions::default();
-        client.carriers.choice = CarrierChoice::Tcp;
-        client.connection.pairs = PairMode::Disjoint;
-        let client = Endpoint::bind(client).unwrap();
-        let hosts = vec!["10.98.1.2".parse().unwrap()];
-        let ticket = Ticket::new(identity.public_key().hash(), [2; 16], hosts).unwrap();
-        let (connected, accepted) = tokio::join!(client.connect(&ticket), server.accept());
-        let (connected, _accepted) = (connected.unwrap(), accepted.unwrap());
+        let ends = Ends::disjoint(there);
+        let (connected, _accepted) = ends.connect().await;
         until_working(&connected, &[("mwhere1", "tcp")]).await;
         // The attempts over the addresses of the beginning are over.
         tokio::time::sleep(Duration::from_millis(1500)).await;
-        there.run(|| ip("address add 10.98.2.2/24 dev mwthere2"));
+        ends.there.run(|| ip("address add 10.98.2.2/24 dev mwthere2"));
         until_working(&connected, &[("mwhere1", "tcp"), ("mwhere2", "tcp")]).await;
     });
 }

@@ -16,7 +16,7 @@ const SEND_LIMIT: usize = 512 << 10;
 const WRITERS: usize = 32;
 /// Guaranteed minimum of each writer.
 const LEAST_SEND: usize = 64 << 10;
-/// Whoever takes half of a full queue within this time is fast.
+/// A reader that empties half of a full queue within this time is fast.
 const FAST: Duration = Duration::from_millis(20);
 /// What passes before a share grows, in first shares.
 const SETTLED: usize = 8;
@@ -113,13 +113,12 @@ impl Budget {
     }
 }
 
-/// How many bytes may wait in a queue: few, until whoever empties it is fast.
+/// The bound of a queue, in bytes. It is small until the reader of the queue is fast.
 #[derive(Debug)]
 pub(crate) struct Share {
     bytes: usize,
     most: usize,
-    /// It grows once so many more bytes have passed: more than all windows and buffers behind the queue take while nobody
-    /// reads there.
+    /// Bytes that must still pass before it grows: more than the windows and buffers behind the queue hold.
     settles_in: usize,
     full_since: Option<Instant>,
 }
@@ -158,7 +157,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_share_grows_while_whoever_empties_the_queue_is_fast() {
+    async fn a_share_grows_while_the_reader_of_the_queue_is_fast() {
         let mut share = Share::new(100, 350);
         let mut bytes = Vec::new();
         for (taken, milliseconds) in [(799, 0), (1, 20), (0, 21), (0, 1000), (0, 0), (0, 5)] {
