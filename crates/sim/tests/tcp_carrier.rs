@@ -158,6 +158,15 @@ fn losses_on_the_link_delay_a_stream_and_no_packet_counts_as_lost() {
     assert_eq!((tcp.packets_lost, tcp.state), (0, PathState::Active));
 }
 
+// Otherwise the acknowledgement that ends the repair lets a whole window leave at once, and the queue drops half of it.
+#[test]
+fn a_stream_has_data_to_send_while_it_repairs_a_loss() {
+    // Reno ends its slow start by a loss.
+    let (mut pair, _) = tcp_alone(LinkConfig::new(mbit(40), 100 * MS), client);
+    let report = pair.transfer(Side::Client, megabytes(30), MINUTE).unwrap();
+    assert!(report.goodput > mbit(32), "{:?}", report.goodput);
+}
+
 #[test]
 fn the_end_of_a_tcp_connection_loses_nothing() {
     for side in [Side::Client, Side::Server] {

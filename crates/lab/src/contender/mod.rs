@@ -61,7 +61,7 @@ pub struct ManywaySettings {
     pub connections: Option<u8>,
     /// The rate at which the receiver wants bulk.
     pub target: Option<Target>,
-    /// Name of the congestion control; over TCP that of the system.
+    /// Name of the congestion control; over TCP one of the system, without it CUBIC.
     pub congestion: Option<String>,
     /// The address pairs that it uses.
     pub pairs: Option<PairMode>,

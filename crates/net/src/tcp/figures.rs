@@ -14,10 +14,16 @@ pub(super) fn read(stream: &TcpStream, written: Option<u64>) -> Option<(CarrierF
     let info = linux::tcp_info(stream).ok()?;
     let micros = |value: u32| Duration::from_micros(u64::from(value));
     let congestion = u64::from(info.tcpi_snd_cwnd) * u64::from(info.tcpi_snd_mss);
+    // The acknowledgement of a client's SYN counts as a byte.
+    let unacknowledged = match written {
+        Some(written) => written.saturating_sub(info.tcpi_bytes_acked),
+        None => linux::send_queue(stream).ok()?,
+    };
+    let early = early(&info, unacknowledged);
     // Before Linux 5.4 the system does not say what the peer takes.
     let window = match info.tcpi_snd_wnd {
         0 => congestion,
-        receiver => congestion.min(u64::from(receiver)),
+        receiver => congestion.min(u64::from(receiver).saturating_sub(early)),
     };
     let mut figures = CarrierFigures::new(micros(info.tcpi_rtt), ByteCount(window));
     figures.rtt_variation = micros(info.tcpi_rttvar);
@@ -26,12 +32,16 @@ pub(super) fn read(stream: &TcpStream, written: Option<u64>) -> Option<(CarrierF
     figures.delivery_rate = Rate::from_bytes_per_second(info.tcpi_delivery_rate);
     figures.receive_rtt = micros(info.tcpi_rcv_rtt);
     figures.receive_segment = ByteCount(u64::from(info.tcpi_rcv_mss));
-    // The acknowledgement of a client's SYN counts as a byte.
-    figures.outstanding = match written {
-        Some(written) => ByteCount(written.saturating_sub(info.tcpi_bytes_acked)),
-        None => ByteCount(linux::send_queue(stream).ok()?),
-    };
+    figures.outstanding = ByteCount(unacknowledged.saturating_sub(early));
     Some((figures, ByteCount(u64::from(info.tcpi_rcv_ssthresh))))
+}
+
+/// The bytes that have arrived behind a gap: the system counts segments, which may be small.
+#[cfg(target_os = "linux")]
+fn early(info: &nix::libc::tcp_info, unacknowledged: u64) -> u64 {
+    let sent = unacknowledged.saturating_sub(u64::from(info.tcpi_notsent_bytes));
+    let segments = u64::from(info.tcpi_unacked).max(1);
+    sent * u64::from(info.tcpi_sacked).min(segments) / segments
 }
 
 /// The step in which the system announces the receive window, in bits.

@@ -5,6 +5,8 @@ use std::time::Duration;
 use manyway_proto::{ByteCount, LocalAddress};
 
 use super::*;
+#[cfg(target_os = "linux")]
+use crate::test_namespace::{in_namespace, ip};
 
 const HERE: LocalAddress = LocalAddress {
     interface: 0,
@@ -92,6 +94,33 @@ async fn the_system_says_what_is_on_its_way() {
     }
     let figures = here.figures().unwrap();
     assert!(figures.outstanding.0 > 20_000_000 && figures.outstanding.0 <= 400 * 60_002, "{figures:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn bytes_that_arrive_behind_a_gap_are_not_outstanding() {
+    let name = "tcp::tests::bytes_that_arrive_behind_a_gap_are_not_outstanding";
+    in_namespace(name, || {
+        ip("link set lo up");
+        let script = "add table inet gap; add chain inet gap in { type filter hook input priority 0; }; \
+                      add rule inet gap in ip length 2000-5000 drop";
+        assert!(std::process::Command::new("nft").arg(script).status().unwrap().success());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (mut here, _there) = pair(&Settings::default(), false).await;
+            here.write(&[1; 3_000]).unwrap();
+            for _ in 0..8 {
+                here.write(&[2; 200]).unwrap();
+            }
+            let start = std::time::Instant::now();
+            while here.figures().unwrap().outstanding.0 > 1_000 {
+                assert!(start.elapsed() < Duration::from_secs(5), "{:?}", here.figures());
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let figures = here.figures().unwrap();
+            assert!(figures.outstanding.0 > 0 && figures.window.0 > 0, "{figures:?}");
+        });
+    });
 }
 
 #[cfg(target_os = "linux")]

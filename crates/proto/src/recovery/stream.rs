@@ -17,7 +17,7 @@ const LEAST_AHEAD: ByteCount = ByteCount(16 * 1024);
 const MOST_AHEAD: ByteCount = ByteCount(128 * 1024);
 const AHEAD_TIME: Duration = Duration::from_millis(5);
 
-/// What the system knows of a stream carrier, for example by Linux's `TCP_INFO` and `SIOCOUTQ`.
+/// What the system knows of a stream carrier, for example by Linux's `TCP_INFO`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -36,9 +36,11 @@ pub struct CarrierFigures {
     pub rtt_variation: Duration,
     /// Smallest RTT (`tcpi_min_rtt`).
     pub minimum_rtt: Duration,
-    /// How many bytes may be on their way: the lesser of the congestion window and the peer's receive window.
+    /// How many bytes may be on their way: the lesser of the congestion window and the peer's receive window, less what
+    /// that holds of bytes behind a gap.
     pub window: ByteCount,
-    /// Bytes in the send buffer: those on their way, and those not sent yet (`SIOCOUTQ`).
+    /// Bytes that have not arrived: those on their way, those lost, and those not sent yet. Bytes that arrived behind a gap
+    /// (RFC 2018) do not count, so that the carrier has data to send while it repairs a loss.
     pub outstanding: ByteCount,
     /// RTT as the receiver of data sees it; zero before the first measurement (`tcpi_rcv_rtt`). That of an end which sends
     /// little contains the delay of acknowledgements.

@@ -177,6 +177,12 @@ impl Sender {
         self.next
     }
 
+    /// Bytes that have arrived behind a gap.
+    pub(crate) fn early(&self) -> u64 {
+        let early = self.segments.values().filter(|sent| sent.state == State::Arrived);
+        if self.arrived == 0 { 0 } else { early.map(|sent| sent.length).sum() }
+    }
+
     /// The congestion window.
     pub(crate) fn window(&self) -> ByteCount {
         self.controller.window()

@@ -161,7 +161,7 @@ impl Socket {
         let mut figures = CarrierFigures::new(smoothed, self.sender.window());
         figures.rtt_variation = variation;
         figures.minimum_rtt = minimum;
-        figures.outstanding = ByteCount::of(self.buffer.len());
+        figures.outstanding = ByteCount::of(self.buffer.len()) - ByteCount(self.sender.early());
         figures.delivery_rate = self.rate;
         Some(figures)
     }

@@ -65,7 +65,9 @@ impl Streams {
         }
         let of_tcp = spec.carrier == Carrier::Tcp;
         let own_congestion = spec.congestion.clone().filter(|_| !of_tcp);
-        options.carriers.congestion = spec.congestion.clone().filter(|_| of_tcp);
+        let named = spec.congestion.clone().filter(|_| of_tcp);
+        // As in virtual time, and whatever the default of this host is.
+        options.carriers.congestion = Some(named.unwrap_or_else(|| "cubic".to_owned()));
         if let Some(name) = options.carriers.congestion.as_mut().filter(|name| *name == RENO_2002) {
             namespace::set_tcp_of_2002()?;
             "reno".clone_into(name);
