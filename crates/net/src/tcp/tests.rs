@@ -102,23 +102,20 @@ fn bytes_that_arrive_behind_a_gap_are_not_outstanding() {
     let name = "tcp::tests::bytes_that_arrive_behind_a_gap_are_not_outstanding";
     in_namespace(name, || {
         ip("link set lo up");
+        // Drops segments that begin with a record of ones: the header of TCP has 32 bytes, the prefix of a record two.
         let script = "add table inet gap; add chain inet gap in { type filter hook input priority 0; }; \
-                      add rule inet gap in ip length 2000-5000 drop";
+                      add rule inet gap in meta l4proto tcp @th,272,8 1 drop";
         assert!(std::process::Command::new("nft").arg(script).status().unwrap().success());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (mut here, _there) = pair(&Settings::default(), false).await;
-            here.write(&[1; 3_000]).unwrap();
-            for _ in 0..8 {
-                here.write(&[2; 200]).unwrap();
-            }
+            here.write(&[1; 1_000]).unwrap();
+            here.write(&[2; 1_000]).unwrap();
             let start = std::time::Instant::now();
-            while here.figures().unwrap().outstanding.0 > 1_000 {
+            while !(900..1_100).contains(&here.figures().unwrap().outstanding.0) {
                 assert!(start.elapsed() < Duration::from_secs(5), "{:?}", here.figures());
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            let figures = here.figures().unwrap();
-            assert!(figures.outstanding.0 > 0 && figures.window.0 > 0, "{figures:?}");
         });
     });
 }
