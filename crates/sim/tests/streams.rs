@@ -31,6 +31,30 @@ fn the_smallest_windows_delay_but_never_stop() {
     }
 }
 
+// The credit of one stream, or the bytes that are in flight on the short path, are less than what that path delivers before
+// anything on the long one would arrive.
+#[test]
+fn streams_that_begin_with_small_windows_use_a_long_path_beside_a_short_one() {
+    let mut config = ConnectionConfig::default();
+    config.streams.stream_receive_window = 96 << 10;
+    config.streams.send_buffer = 96 << 10;
+    for from in [Side::Client, Side::Server] {
+        for count in [1, 2, 4, 16] {
+            let builder = PairBuilder::new().path(mbit(50), 5 * MS).path(mbit(50), 50 * MS);
+            let mut pair = connected_with(builder, &config).unwrap();
+            for _ in 0..count {
+                pair.start(from, Box::new(Exchange::new(pair.host(from), megabytes(100))));
+            }
+            pair.run_for(SECOND).unwrap();
+            let before = pair.delivered(from);
+            pair.run_for(2 * SECOND).unwrap();
+            let rates = pair.delivered(from).into_iter().zip(before);
+            let rates: Vec<_> = rates.map(|(after, before)| (after - before).per(2 * SECOND)).collect();
+            assert!(rates.iter().all(|rate| *rate > mbit(45)), "{count} streams of {from:?}: {rates:?}");
+        }
+    }
+}
+
 #[test]
 fn a_small_connection_carries_13_mbit_over_a_round_trip_of_20_ms() {
     for from in [Side::Client, Side::Server] {

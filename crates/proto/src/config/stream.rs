@@ -28,7 +28,7 @@ pub struct StreamConfig {
     pub peer_streams: u64,
     /// Initial send buffer of a stream: bytes that it accepts from the application before they are acknowledged.
     /// Default 4 MiB, at least 16 KiB. It grows to twice the bytes in flight plus the bytes that arrived behind a
-    /// gap.
+    /// gap, and doubles when more than it holds arrives within two round trips of the longest path.
     pub send_buffer: u64,
     /// Upper bound of a stream's send buffer, in bytes. Default 64 MiB, at least [`send_buffer`](Self::send_buffer).
     pub max_send_buffer: u64,

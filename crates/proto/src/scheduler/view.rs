@@ -38,8 +38,8 @@ pub struct View<'a> {
     /// The path on which the newest of [`Self::retransmissions`] were lost or became suspect: retransmissions should avoid it
     /// if there is another.
     pub retransmit_off: Option<PathId>,
-    /// Credit that the peer still grants for new bytes beyond the highest that was sent: that of the connection or of
-    /// the next stream, whichever is less.
+    /// Credit that the peer still grants for new bytes beyond the highest that was sent: that of the connection, or that of
+    /// all streams that hold bytes together, whichever is less.
     pub credit_left: ByteCount,
     /// The same credit counted from the first unacknowledged byte: about the buffer of the peer.
     pub credit_total: ByteCount,

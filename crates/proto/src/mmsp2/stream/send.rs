@@ -14,6 +14,7 @@ use crate::mmsp2::message::outbox::Outbox;
 use crate::packet::content::SentContent;
 use crate::stream::event::WriteError;
 use crate::stream::priority::{Rank, Urgency};
+use crate::stream::receive_credit::Epoch;
 use crate::{Misuse, StreamConfig};
 
 #[path = "send_bulk.rs"]
@@ -37,6 +38,8 @@ pub(crate) struct SendHalf {
     credit: SendCredit,
     capacity: u64,
     max_capacity: u64,
+    /// Bytes that arrived in this period since the buffer last grew.
+    drained: (Option<Epoch>, u64),
     /// Memory that the other streams leave to this one; it counts if it is less than the capacity.
     share: u64,
     /// Exists while a write was cut short and no `Writable` event has followed: the space needed for the event.
@@ -64,6 +67,8 @@ pub(crate) struct Ready {
     pub(crate) unsettled: bool,
     /// Bytes from the first unacknowledged one to the highest that was sent.
     pub(crate) outstanding: u64,
+    /// Credit of the stream that is left, while it holds bytes.
+    pub(crate) credit: u64,
 }
 
 impl Ready {
@@ -119,6 +124,8 @@ pub(crate) enum Progress {
 const SMALLEST_CUT: u64 = 32;
 /// The length field of a block counts up to this.
 const LARGEST_BLOCK: usize = 0xffff;
+/// More credit of a stream counts as this much, so that sums stay exact.
+const MOST_COUNTED: u64 = 1 << 40;
 
 impl SendHalf {
     pub(crate) fn new(stream: StreamId, credit: u64, config: &StreamConfig) -> Self {
@@ -130,6 +137,7 @@ impl SendHalf {
             credit: SendCredit::new(credit),
             capacity: config.send_buffer,
             max_capacity: config.max_send_buffer.max(config.send_buffer),
+            drained: (None, 0),
             share: u64::MAX,
             writer_waits: None,
             stopped: None,
@@ -215,6 +223,19 @@ impl SendHalf {
         self.most().saturating_sub(self.held())
     }
 
+    /// So many more bytes have arrived in order. The buffer doubles when more than it holds arrives within two round trips
+    /// of the longest path: what is in flight on a short path is too little to use a long one beside it.
+    fn on_drained(&mut self, bytes: u64, now: Option<Epoch>) {
+        if self.drained.0 != now {
+            self.drained = (now, 0);
+        }
+        self.drained.1 += bytes;
+        if now.is_some() && self.drained.1 > self.capacity {
+            self.drained.1 = 0;
+            self.capacity = self.capacity.saturating_mul(2).min(self.max_capacity);
+        }
+    }
+
     fn held(&self) -> u64 {
         self.buffer.held() + self.messages_held()
     }
@@ -288,15 +309,17 @@ impl SendHalf {
             SendState::Open | SendState::Finishing => match &self.messages {
                 None => {
                     let beyond = self.buffer.beyond();
+                    let held = self.buffer.held();
                     Ready {
                         new: (beyond.end - beyond.start).min(self.credit.left()),
                         deferred: self.buffer.deferred_bytes(),
                         retransmissions: self.buffer.lost_bytes(),
                         partially_sent: 0,
                         fin_only: self.buffer.needs_fin_only(),
-                        held: self.buffer.held(),
+                        held,
                         unsettled: !self.buffer.is_settled(),
                         outstanding: self.buffer.sent() - self.buffer.base(),
+                        credit: self.credit_while(held),
                     }
                 }
                 Some(messages) => self.messages_ready(messages),
@@ -304,6 +327,11 @@ impl SendHalf {
             SendState::Resetting { .. } => Ready { unsettled: true, ..Ready::default() },
             SendState::Finished | SendState::ResetDone => Ready::default(),
         }
+    }
+
+    /// The credit that is left, while the stream holds bytes.
+    pub(super) fn credit_while(&self, held: u64) -> u64 {
+        if held > 0 { self.credit.left().min(MOST_COUNTED) } else { 0 }
     }
 
     /// The ranks of new bytes and retransmissions: that of the stream, or those of its messages.
@@ -364,16 +392,6 @@ impl SendHalf {
         range
     }
 
-    /// Credit of the stream that is left, and the same counted from the first unacknowledged byte.
-    pub(crate) fn credit_left(&self) -> (u64, u64) {
-        let outstanding = match &self.messages {
-            None => self.buffer.sent() - self.buffer.base(),
-            Some(messages) => messages.held().saturating_sub(messages.waiting()),
-        };
-        let left = self.credit.left();
-        (left, left.saturating_add(outstanding))
-    }
-
     fn write_block(&mut self, range: Range<u64>, w: &mut Writer<'_>) -> Option<SentContent> {
         let content = self.encode_block(range, w)?;
         if let SentContent::Stream { offset, length, .. } = content {
@@ -401,7 +419,8 @@ impl SendHalf {
     }
 
     /// A block arrived.
-    pub(crate) fn on_delivered(&mut self, range: Range<u64>, end: bool) -> Progress {
+    pub(crate) fn on_delivered(&mut self, range: Range<u64>, end: bool, now: Option<Epoch>) -> Progress {
+        let before = self.buffer.base();
         match self.state {
             // The offset of the FIN without data behind messages does not belong to the buffer.
             SendState::Open | SendState::Finishing if self.messages.is_some() => {
@@ -412,6 +431,7 @@ impl SendHalf {
                 return Progress::None;
             }
         }
+        self.on_drained(self.buffer.base() - before, now);
         self.progress()
     }
 

@@ -57,15 +57,17 @@ impl SendHalf {
 
     pub(super) fn messages_ready(&self, messages: &Outbox) -> Ready {
         let fits = self.need().is_some_and(|need| need <= self.credit.left());
+        let held = messages.held();
         Ready {
             new: if fits { messages.waiting().min(self.credit.left()) } else { 0 },
             deferred: 0,
             retransmissions: messages.retransmissions(),
             partially_sent: messages.unsent(),
             fin_only: self.buffer.needs_fin_only() && messages.is_sent(),
-            held: messages.held(),
+            held,
             unsettled: !self.buffer.is_settled() || !messages.is_settled(),
-            outstanding: messages.held().saturating_sub(messages.waiting()),
+            outstanding: held.saturating_sub(messages.waiting()),
+            credit: self.credit_while(held),
         }
     }
 

@@ -72,22 +72,17 @@ impl StreamSet {
         let next = self.next_up(filter);
         let urgency =
             next.and_then(|next| self.streams.get(&next.stream)).map(|stream| stream.urgency_of_new());
-        let left = self.send_credit.left_for(urgency.unwrap_or_default());
-        let mut window = (left, left.saturating_add(totals.outstanding));
-        if let Some(stream) = next.and_then(|next| self.streams.get(&next.stream)) {
-            let of_stream = stream.send.credit_left();
-            window = (window.0.min(of_stream.0), window.1.min(of_stream.1));
-            // A message that does not fit into the stream's credit as a whole uses none of it.
-            if stream.send.need().is_some_and(|need| need > window.0) {
-                window.0 = 0;
-            }
-        }
+        let of_connection = self.send_credit.left_for(urgency.unwrap_or_default());
+        let left = of_connection.min(totals.credit);
+        let need = next.and_then(|next| self.streams.get(&next.stream)).and_then(|stream| stream.send.need());
+        // A message that does not fit into the credit as a whole uses none of it.
+        let fits = need.is_none_or(|need| need <= left);
         Backlog {
             backlog: ByteCount(new + deferred),
             deferred: ByteCount(deferred),
             retransmissions: ByteCount(retransmissions),
-            credit_left: ByteCount(window.0),
-            credit_total: ByteCount(window.1),
+            credit_left: ByteCount(if fits { left } else { 0 }),
+            credit_total: ByteCount(left.saturating_add(totals.outstanding)),
             next,
         }
     }

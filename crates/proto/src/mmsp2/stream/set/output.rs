@@ -119,7 +119,7 @@ impl StreamSet {
     pub(crate) fn on_delivered(&mut self, content: &SentContent) {
         match *content {
             SentContent::Stream { stream: id, offset, length, end } => {
-                let range = offset..offset + u64::from(length);
+                let (range, epoch) = (offset..offset + u64::from(length), self.epochs.now());
                 let Some(stream) = self.streams.get_mut(&id) else {
                     // All of it had arrived, or is no longer wanted.
                     self.tally.duplicate_bytes_sent += u64::from(length);
@@ -127,7 +127,7 @@ impl StreamSet {
                 };
                 self.tally.duplicate_bytes_sent += stream.send.arrived(&range);
                 let before = stream.send.arrived_in_order();
-                let progress = stream.send.on_delivered(range, end);
+                let progress = stream.send.on_delivered(range, end, epoch);
                 self.tally.arrived_in_order += stream.send.arrived_in_order() - before;
                 if stream.is_over() {
                     self.after_change(id);

@@ -57,6 +57,7 @@ pub(super) struct Totals {
     pub(super) new: u64,
     pub(super) deferred: u64,
     pub(super) outstanding: u64,
+    pub(super) credit: u64,
     pub(super) retransmissions: u64,
     pub(super) partially_sent: u64,
     pub(super) fin_only: usize,
@@ -175,6 +176,7 @@ impl Totals {
         self.new += ready.new;
         self.deferred += ready.deferred;
         self.outstanding += ready.outstanding;
+        self.credit += ready.credit;
         self.retransmissions += ready.retransmissions;
         self.partially_sent += ready.partially_sent;
         self.fin_only += usize::from(ready.fin_only);
@@ -186,6 +188,7 @@ impl Totals {
         self.new -= ready.new;
         self.deferred -= ready.deferred;
         self.outstanding -= ready.outstanding;
+        self.credit -= ready.credit;
         self.retransmissions -= ready.retransmissions;
         self.partially_sent -= ready.partially_sent;
         self.fin_only -= usize::from(ready.fin_only);
