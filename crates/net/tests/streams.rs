@@ -103,7 +103,7 @@ async fn a_reader_that_does_not_read_stops_the_writer() {
     soon(async { tokio::join!(reader, async { send.write_chunk(chunk.clone()).await.unwrap() }) }).await;
 }
 
-/// What waits at both ends for a reader that does not read, with first windows of 96 KiB: 132 KiB at its end,
+/// What waits at both ends for a reader that does not read, with the windows of streams of programs: 132 KiB at its end,
 /// 240 KiB at the writer's.
 #[tokio::test]
 async fn small_first_windows_bound_what_waits_until_the_reader_reads() {

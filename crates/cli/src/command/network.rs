@@ -11,7 +11,7 @@ use manyway::interfaces::{AddressFamily, InterfacePolicy};
 use manyway::resolve::Resolver;
 use manyway::{
     CarrierChoice, ConnectError, Connection, ConnectionConfig, ConnectionError, Endpoint, EndpointOptions,
-    Host, HostPort, Ledger, Locals, Wire,
+    Host, HostPort, Ledger, Locals, StreamConfig, Wire,
 };
 use manyway_terminal::{CommandError, ExitCode};
 
@@ -191,12 +191,22 @@ pub fn client_options(global: &GlobalArgs) -> Result<EndpointOptions, CommandErr
     Ok(options)
 }
 
-/// As [`connect_on`], to the ports of the server's addresses.
+/// As [`connect_on`], to the ports of the server's addresses, for streams of other programs.
 ///
 /// # Errors
 /// As [`connect_on`].
 pub async fn connect(global: &GlobalArgs, server: &str) -> Result<(Endpoint, Connection), CommandError> {
-    connect_on(global, server, None).await
+    connect_with(global, server, (None, None), begin_with_little).await
+}
+
+/// Lets at most 256 KiB of a stream wait at each end in the beginning: more as soon as who reads there is fast, and never
+/// for a program that does not read.
+pub fn begin_with_little(streams: &mut StreamConfig) {
+    // A queue beside each begins with less than half of it, and a send buffer grows to twice what one window lets be in
+    // flight.
+    const FIRST: u64 = 96 << 10;
+    streams.stream_receive_window = streams.stream_receive_window.min(FIRST);
+    streams.send_buffer = streams.send_buffer.min(FIRST);
 }
 
 /// Connects to the server of the command line: by a ticket, by its name in `manyway keys list servers`, or by
@@ -222,6 +232,15 @@ pub async fn connect_by(
     port: Option<u16>,
     redeemed: Option<&Redeemed>,
 ) -> Result<(Endpoint, Connection), CommandError> {
+    connect_with(global, server, (port, redeemed), |_| ()).await
+}
+
+async fn connect_with(
+    global: &GlobalArgs,
+    server: &str,
+    (port, redeemed): (Option<u16>, Option<&Redeemed>),
+    adjust: fn(&mut StreamConfig),
+) -> Result<(Endpoint, Connection), CommandError> {
     if global.wire == Wire::Mmsp1 {
         return connect_in_clear(global, server, port).await;
     }
@@ -230,6 +249,7 @@ pub async fn connect_by(
     let (trust, client) = target.credentials()?;
     let mut options = client_options(global)?;
     options.connection.peer_port = port;
+    adjust(&mut options.connection.streams);
     options.connection.rendezvous = rendezvous(global).await?;
     let endpoint = Endpoint::bind(options).map_err(CommandError::failed)?;
     let attempt = async {
@@ -341,7 +361,7 @@ fn fits_family(global: &GlobalArgs, host: &HostPort) -> bool {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
-    use manyway::{Detection, StreamConfig};
+    use manyway::Detection;
 
     use super::*;
     use crate::args::Cli;
