@@ -1,4 +1,4 @@
-//! A program for bulk in one direction, with a client at the client's host that starts with the traffic.
+//! A program for traffic in one direction, with a client at the client's host that starts with the traffic.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,6 +29,11 @@ pub(super) trait Ends: Sized + Send + 'static {
         stop: &Stop,
     ) -> Result<(Self, Command), Trouble>;
 
+    /// Whether it sends such traffic: by default bulk without an end.
+    fn sends(load: &Load) -> bool {
+        matches!(load, Load::Bulk { size: None, rate: None, chunk: None })
+    }
+
     /// Reads what the client prints, until its end: what arrived at the receiver.
     ///
     /// # Errors
@@ -55,11 +60,12 @@ pub(super) struct Download<E> {
 impl<E: Ends> Download<E> {
     /// Starts the server, once the verb works.
     pub(super) fn start(hosts: &Hosts, verbs: &Verbs, task: Task<'_>, stop: &Stop) -> Result<Self, Trouble> {
-        let [Exchange { up, down, load: Load::Bulk { size: None, rate: None, chunk: None } }] =
-            task.exchanges
-        else {
-            return Err(task.unable("it sends bulk without an end, and nothing beside it"));
+        let [Exchange { up, down, load }] = task.exchanges else {
+            return Err(task.unable("it sends nothing beside its traffic"));
         };
+        if !E::sends(load) {
+            return Err(task.unable("it sends no such traffic"));
+        }
         let receiver = match (up, down) {
             (true, false) => Side::Server,
             (false, true) => Side::Client,

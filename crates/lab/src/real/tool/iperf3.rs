@@ -1,5 +1,7 @@
-//! iperf3, whose report at the client tells what arrived in each tenth of a second.
+//! iperf3, whose report at the client tells what arrived in each tenth of a second: bulk over TCP, messages with a lifetime over
+//! UDP.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -10,8 +12,10 @@ use serde_json::Value;
 
 use super::download::Ends;
 use super::shared::{Ended, Task, spread, text};
+use crate::agent::document::{Exchange, Load};
 use crate::error::LabError;
 use crate::hosts::Hosts;
+use crate::measures::count;
 use crate::outcome::Arrivals;
 use crate::real::process::Trouble;
 use crate::real::through::Verbs;
@@ -21,16 +25,22 @@ use crate::stop::Stop;
 pub(super) struct Iperf3 {
     _server: Ended,
     receiver: Side,
+    told: BTreeMap<&'static str, f64>,
 }
 
 impl Ends for Iperf3 {
     fn start(
         hosts: &Hosts,
         verbs: &Verbs,
-        Task { through, scenario, ends, .. }: Task<'_>,
+        task: Task<'_>,
         receiver: Side,
         _: &Stop,
     ) -> Result<(Self, Command), Trouble> {
+        let Task { through, scenario, ends, .. } = task;
+        let datagrams = task.exchanges.first().and_then(datagrams);
+        if datagrams.is_some() && through.verb.is_proxy() {
+            return Err(task.unable("its datagrams know no proxy"));
+        }
         let (listen, port) = (ends.listen.ip().to_string(), ends.listen.port().to_string());
         let mut server = hosts.command(Side::Server, "iperf3".as_ref());
         server.args(["-s", "-1", "-B", &listen, "-p", &port, "--forceflush"]);
@@ -40,12 +50,35 @@ impl Ends for Iperf3 {
         client.args(["-c", &ends.connect.ip().to_string(), "-p", &port, "-J", "-i", "0.1"]);
         client.args(["-t", &time, "-P", &through.flows.to_string()]);
         client.arg(if receiver == Side::Client { "-R" } else { "--get-server-output" });
-        Ok((Self { _server: listening(server)?, receiver }, client))
+        if let Some((size, rate)) = datagrams {
+            let rate = rate / f64::from(through.flows);
+            client.args(["-u", "-l", &size.to_string(), "-b", &rate.round().to_string()]);
+        }
+        Ok((Self { _server: listening(server)?, receiver, told: BTreeMap::new() }, client))
+    }
+
+    fn sends(load: &Load) -> bool {
+        matches!(
+            load,
+            Load::Bulk { size: None, rate: None, chunk: None } | Load::Messages { lifetime: Some(_), .. }
+        )
     }
 
     fn read(&mut self, output: impl io::Read, _: Instant) -> Result<Arrivals, String> {
-        arrivals(&text(Some(output)), self.receiver)
+        let report = Report::parse(&text(Some(output)), self.receiver)?;
+        self.told = report.told();
+        report.arrivals()
     }
+
+    fn told(&mut self, _: &Stop) -> Result<BTreeMap<&'static str, f64>, Trouble> {
+        Ok(std::mem::take(&mut self.told))
+    }
+}
+
+/// Bytes of each datagram, and the bits of all in a second.
+fn datagrams(exchange: &Exchange) -> Option<(usize, f64)> {
+    let Load::Messages { size, interval, .. } = exchange.load else { return None };
+    Some((size, count(u64::try_from(size).ok()?) * 8.0 / interval.as_secs_f64()))
 }
 
 /// Starts iperf3, and waits until it listens.
@@ -67,32 +100,56 @@ fn listening(mut command: Command) -> Result<Ended, Trouble> {
     Ok(child)
 }
 
-/// What arrived at the receiver, from the report of iperf3 at the client.
-fn arrivals(text: &str, receiver: Side) -> Result<Arrivals, String> {
-    let report: Value =
-        serde_json::from_str(text).map_err(|error| format!("iperf3 reports no JSON: {error}"))?;
-    if let Some(error) = report.get("error").and_then(Value::as_str) {
-        return Err(format!("iperf3: {error}"));
+/// The report of the receiver.
+struct Report(Value);
+
+impl Report {
+    /// Reads the report of iperf3 at the client.
+    fn parse(text: &str, receiver: Side) -> Result<Self, String> {
+        let mut report: Value =
+            serde_json::from_str(text).map_err(|error| format!("iperf3 reports no JSON: {error}"))?;
+        if let Some(error) = report.get("error").and_then(Value::as_str) {
+            return Err(format!("iperf3: {error}"));
+        }
+        Ok(Self(match receiver {
+            Side::Client => report,
+            Side::Server => report.get_mut("server_output_json").map(Value::take).unwrap_or_default(),
+        }))
     }
-    let of_receiver = match receiver {
-        Side::Client => Some(&report),
-        Side::Server => report.get("server_output_json"),
-    };
-    let intervals = of_receiver.and_then(|report| report.get("intervals")?.as_array());
-    let mut arrivals = Arrivals::default();
-    for interval in intervals.ok_or("iperf3 reports no intervals")? {
-        let number = |name: &str| interval.pointer(&format!("/sum/{name}")).and_then(Value::as_f64);
-        let bytes = interval.pointer("/sum/bytes").and_then(Value::as_u64);
-        let (Some(start), Some(end), Some(bytes)) = (number("start"), number("end"), bytes) else {
-            return Err("an interval of iperf3 has no start, end or bytes".to_owned());
+
+    fn arrivals(&self) -> Result<Arrivals, String> {
+        let intervals = self.0.get("intervals").and_then(Value::as_array);
+        let mut arrivals = Arrivals::default();
+        for interval in intervals.ok_or("iperf3 reports no intervals")? {
+            let number = |name: &str| interval.pointer(&format!("/sum/{name}")).and_then(Value::as_f64);
+            let bytes = interval.pointer("/sum/bytes").and_then(Value::as_u64);
+            let (Some(start), Some(end), Some(bytes)) = (number("start"), number("end"), bytes) else {
+                return Err("an interval of iperf3 has no start, end or bytes".to_owned());
+            };
+            spread(
+                &mut arrivals,
+                [start, end].map(|time| Duration::try_from_secs_f64(time).unwrap_or_default()),
+                bytes,
+            );
+        }
+        Ok(arrivals)
+    }
+
+    /// Which shares of the datagrams did not arrive, and arrived after later ones; nothing for TCP.
+    fn told(&self) -> BTreeMap<&'static str, f64> {
+        let flows = self.0.pointer("/end/streams").and_then(Value::as_array);
+        let sum = |name: &str| {
+            let of_flow = |flow: &Value| flow.pointer(&format!("/udp/{name}")).and_then(Value::as_f64);
+            flows.into_iter().flatten().filter_map(of_flow).sum::<f64>()
         };
-        spread(
-            &mut arrivals,
-            [start, end].map(|time| Duration::try_from_secs_f64(time).unwrap_or_default()),
-            bytes,
-        );
+        match sum("packets") {
+            packets if packets > 0.0 => BTreeMap::from([
+                ("lost", sum("lost_packets") / packets),
+                ("overtaken", sum("out_of_order") / packets),
+            ]),
+            _ => BTreeMap::new(),
+        }
     }
-    Ok(arrivals)
 }
 
 #[cfg(test)]
@@ -105,7 +162,9 @@ mod tests {
 
     #[test]
     fn the_intervals_of_iperf3_are_arrivals() {
-        let arrived = arrivals(REPORT, Side::Client).unwrap();
+        let report = Report::parse(REPORT, Side::Client).unwrap();
+        let arrived = report.arrivals().unwrap();
+        assert!(report.told().is_empty());
         assert_eq!(arrived.total().get(), 375_001);
         assert_eq!(arrived.span(), Some((Duration::ZERO, Duration::from_millis(200))));
         let megabits = |from, to| {
@@ -119,8 +178,26 @@ mod tests {
     #[test]
     fn of_an_upload_the_report_of_the_server_counts() {
         let whole = format!(r#"{{"intervals":[],"server_output_json":{REPORT}}}"#);
-        assert_eq!(arrivals(&whole, Side::Server).unwrap().total().get(), 375_001);
-        assert!(arrivals(REPORT, Side::Server).is_err());
+        let arrivals = |text: &str| Report::parse(text, Side::Server).unwrap().arrivals();
+        assert_eq!(arrivals(&whole).unwrap().total().get(), 375_001);
+        assert!(arrivals(REPORT).is_err());
+    }
+
+    #[test]
+    fn of_datagrams_it_tells_what_was_lost_and_overtaken() {
+        let flow = |lost| format!(r#"{{"udp":{{"packets":1000,"lost_packets":{lost},"out_of_order":4}}}}"#);
+        let whole = format!(r#"{{"intervals":[],"end":{{"streams":[{},{}]}}}}"#, flow(10), flow(30));
+        let told = Report::parse(&whole, Side::Client).unwrap().told();
+        assert_eq!(told, BTreeMap::from([("lost", 0.02), ("overtaken", 0.004)]));
+    }
+
+    #[test]
+    fn messages_with_a_lifetime_are_datagrams_of_the_same_rate() {
+        let messages =
+            |lifetime| Load::Messages { size: 1200, interval: Duration::from_micros(240), lifetime };
+        let load = messages(Some(Duration::from_millis(500)));
+        assert!(Iperf3::sends(&load) && !Iperf3::sends(&messages(None)));
+        assert_eq!(datagrams(&Exchange { up: false, down: true, load }), Some((1200, 40_000_000.0)));
     }
 
     #[test]
@@ -131,7 +208,8 @@ mod tests {
             (r#"{"start":{}}"#, "no intervals"),
             (r#"{"intervals":[{"sum":{"start":0}}]}"#, "has no start, end or bytes"),
         ] {
-            let failure = arrivals(text, Side::Client).unwrap_err();
+            let report = Report::parse(text, Side::Client);
+            let failure = report.and_then(|report| report.arrivals()).unwrap_err();
             assert!(failure.contains(reason), "{failure}");
         }
     }
