@@ -36,8 +36,8 @@ fn the_smallest_windows_delay_but_never_stop() {
 #[test]
 fn streams_that_begin_with_small_windows_use_a_long_path_beside_a_short_one() {
     let mut config = ConnectionConfig::default();
-    config.streams.stream_receive_window = 96 << 10;
-    config.streams.send_buffer = 96 << 10;
+    config.streams.stream_receive_window = 76 << 10;
+    config.streams.send_buffer = 76 << 10;
     for from in [Side::Client, Side::Server] {
         for count in [1, 2, 4, 16] {
             let builder = PairBuilder::new().path(mbit(50), 5 * MS).path(mbit(50), 50 * MS);

@@ -141,7 +141,10 @@ async fn attempt(
     server: &str,
     purpose: Purpose,
 ) -> Result<(Endpoint, NetSession), CommandError> {
-    let (endpoint, connection) = network::connect(global, server).await?;
+    let (endpoint, connection) = match purpose {
+        Purpose::Files => network::connect_on(global, server, None).await?,
+        Purpose::Egress | Purpose::Sites => network::connect(global, server).await?,
+    };
     let session = NetSession(connection);
     let (error, reason) = match tokio::time::timeout(global.connect_timeout(), check(&session, purpose)).await
     {

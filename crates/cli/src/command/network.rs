@@ -191,20 +191,20 @@ pub fn client_options(global: &GlobalArgs) -> Result<EndpointOptions, CommandErr
     Ok(options)
 }
 
-/// As [`connect_on`], to the ports of the server's addresses, for streams of other programs.
+/// As [`connect_on`], to the ports of the server's addresses, for TCP connections of other programs.
 ///
 /// # Errors
 /// As [`connect_on`].
 pub async fn connect(global: &GlobalArgs, server: &str) -> Result<(Endpoint, Connection), CommandError> {
-    connect_with(global, server, (None, None), begin_with_little).await
+    connect_with(global, server, (None, None), limit_first_windows).await
 }
 
-/// Lets at most 256 KiB of a stream wait at each end in the beginning: more as soon as who reads there is fast, and never
-/// for a program that does not read.
-pub fn begin_with_little(streams: &mut StreamConfig) {
-    // A queue beside each begins with less than half of it, and a send buffer grows to twice what one window lets be in
-    // flight.
-    const FIRST: u64 = 96 << 10;
+/// Lets at most 256 KiB of a stream wait at each end until its reader has taken more than half of a window within two round
+/// trips.
+pub fn limit_first_windows(streams: &mut StreamConfig) {
+    // Without a reader, a window and a queue of three eighths of it arrive. That makes the send buffer grow to 2.75 times
+    // its size at most; beside it is a queue of half of it.
+    const FIRST: u64 = 76 << 10;
     streams.stream_receive_window = streams.stream_receive_window.min(FIRST);
     streams.send_buffer = streams.send_buffer.min(FIRST);
 }

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use super::error::of_listen;
 use super::keys::hosts_of;
 use super::network::{
-    MOST_PATHS, begin_with_little, connection_config, ledger, rendezvous, without_own_tunnels,
+    MOST_PATHS, connection_config, ledger, limit_first_windows, rendezvous, without_own_tunnels,
 };
 use super::signal::{CloseOutcome, close, interrupted};
 use crate::args::{DEFAULT_TICKET, GlobalArgs, LogFormat, Memory, ServeArgs};
@@ -168,7 +168,7 @@ impl Admission {
                 options.key_log = true;
                 options.connection.rendezvous = rendezvous(global).await?;
                 if arguments.egress {
-                    begin_with_little(&mut options.connection.streams);
+                    limit_first_windows(&mut options.connection.streams);
                 }
                 if arguments.egress && global.memory.unwrap_or_default() == Memory::Auto {
                     options.connection.streams.peer_streams = STREAMS_WITH_EGRESS;

@@ -42,7 +42,7 @@ pub enum Program {
     /// The lab's own, which sends any traffic, and measures as it does for every contender.
     #[default]
     Own,
-    /// `iperf3`, for bulk of the duration of the run.
+    /// `iperf3`, for bulk of the duration of the run, and for messages with a lifetime as datagrams.
     Iperf3,
     /// `curl`, for bulk from the server.
     Curl,

@@ -158,7 +158,7 @@ impl SendPipe {
         if let Some(error) = self.closed().or_else(|| self.mismatch(kind)) {
             return Poll::Ready(Err(error));
         }
-        let room = self.limit().saturating_sub(self.bytes);
+        let room = self.limit(kind).saturating_sub(self.bytes);
         if room == 0 {
             self.share.on_full();
             register(&mut self.writer, context);
@@ -167,9 +167,12 @@ impl SendPipe {
         Poll::Ready(Ok(room))
     }
 
-    /// How many bytes may wait for the driver.
-    fn limit(&self) -> usize {
-        self.budget.send_limit().min(self.share.bytes())
+    /// How many bytes may wait for the driver. Messages may be lost where they find no room.
+    fn limit(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Bytes => self.budget.send_limit().min(self.share.bytes()),
+            Kind::Messages => self.budget.send_limit(),
+        }
     }
 
     /// Checks that the half carries the same kind as before.
@@ -297,7 +300,7 @@ impl SendPipe {
     /// The driver took some of the bytes that were queued before: wakes the writer once there is enough room.
     pub(crate) fn wake_if_roomy(&mut self, queued_before: usize) {
         self.share.on_taken(queued_before.saturating_sub(self.bytes));
-        if self.bytes <= self.limit() / 2 {
+        if self.bytes <= self.limit(self.kind.unwrap_or(Kind::Bytes)) / 2 {
             self.share.on_half_taken();
             self.wake();
         }

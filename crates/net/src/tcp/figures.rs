@@ -19,11 +19,13 @@ pub(super) fn read(stream: &TcpStream, written: Option<u64>) -> Option<(CarrierF
         Some(written) => written.saturating_sub(info.tcpi_bytes_acked),
         None => linux::send_queue(stream).ok()?,
     };
-    let early = early(&info, unacknowledged);
-    // Before Linux 5.4 the system does not say what the peer takes.
-    let window = match info.tcpi_snd_wnd {
-        0 => congestion,
-        receiver => congestion.min(u64::from(receiver).saturating_sub(early)),
+    // Before Linux 5.4 the system does not say what the peer takes, nor all of them what is not sent.
+    let (window, early) = match info.tcpi_snd_wnd {
+        0 => (congestion, 0),
+        receiver => {
+            let early = early(&info, unacknowledged);
+            (congestion.min(u64::from(receiver).saturating_sub(early)), early)
+        }
     };
     let mut figures = CarrierFigures::new(micros(info.tcpi_rtt), ByteCount(window));
     figures.rtt_variation = micros(info.tcpi_rttvar);
@@ -36,7 +38,7 @@ pub(super) fn read(stream: &TcpStream, written: Option<u64>) -> Option<(CarrierF
     Some((figures, ByteCount(u64::from(info.tcpi_rcv_ssthresh))))
 }
 
-/// The bytes that have arrived behind a gap: the system counts segments, which may be small.
+/// The bytes that have arrived behind a gap, estimated: segments behind the gap times the mean size of those on their way.
 #[cfg(target_os = "linux")]
 fn early(info: &nix::libc::tcp_info, unacknowledged: u64) -> u64 {
     let sent = unacknowledged.saturating_sub(u64::from(info.tcpi_notsent_bytes));

@@ -28,8 +28,12 @@ pub struct StreamConfig {
     pub peer_streams: u64,
     /// Initial send buffer of a stream: bytes that it accepts from the application before they are acknowledged.
     /// Default 4 MiB, at least 16 KiB. It grows to twice the bytes in flight plus the bytes that arrived behind a
-    /// gap, and doubles when more than it holds arrives within two round trips of the longest path.
+    /// gap. Over MMSP/2 it also doubles when more bytes than its size are acknowledged in order within two round trips of
+    /// the slowest live path.
     pub send_buffer: u64,
+    /// The least send buffer of a stream that carries messages, in bytes, over MMSP/2. Default 4 MiB, from 16 KiB to
+    /// [`max_send_buffer`](Self::max_send_buffer).
+    pub message_buffer: u64,
     /// Upper bound of a stream's send buffer, in bytes. Default 64 MiB, at least [`send_buffer`](Self::send_buffer).
     pub max_send_buffer: u64,
     /// Upper bound of all send buffers together, in bytes; but each may always hold a 24th of it, at most 64 KiB and
@@ -49,6 +53,7 @@ impl Default for StreamConfig {
             max_window: 64 * MIB,
             peer_streams: 320,
             send_buffer: 4 * MIB,
+            message_buffer: 4 * MIB,
             max_send_buffer: 64 * MIB,
             send_memory: 128 * MIB,
             max_message: MIB / 4,
@@ -65,6 +70,7 @@ impl StreamConfig {
             max_window: SMALL,
             peer_streams: 16,
             send_buffer: SMALL,
+            message_buffer: SMALL,
             max_send_buffer: SMALL,
             send_memory: SMALL,
             max_message: SMALL / 3,
@@ -82,6 +88,7 @@ impl StreamConfig {
             ("connection_receive_window", self.connection_receive_window, LEAST_WINDOW, self.max_window),
             ("peer_streams", self.peer_streams, 0, MOST_STREAMS),
             ("send_buffer", self.send_buffer, LEAST_WINDOW, MOST_WINDOW),
+            ("message_buffer", self.message_buffer, LEAST_WINDOW, self.max_send_buffer),
             ("max_send_buffer", self.max_send_buffer, self.send_buffer, MOST_WINDOW),
             ("send_memory", self.send_memory, SMALL, MOST_WINDOW),
             ("max_message", self.max_message, 0, MOST_MESSAGE),

@@ -36,8 +36,8 @@ pub struct CarrierFigures {
     pub rtt_variation: Duration,
     /// Smallest RTT (`tcpi_min_rtt`).
     pub minimum_rtt: Duration,
-    /// How many bytes may be on their way: the lesser of the congestion window and the peer's receive window, less what
-    /// that holds of bytes behind a gap.
+    /// How many bytes may be on their way: the lesser of the congestion window and what is left of the peer's receive window
+    /// after the bytes that arrived behind a gap.
     pub window: ByteCount,
     /// Bytes that have not arrived: those on their way, those lost, and those not sent yet. Bytes that arrived behind a gap
     /// (RFC 2018) do not count, so that the carrier has data to send while it repairs a loss.

@@ -38,8 +38,8 @@ pub(crate) struct SendHalf {
     credit: SendCredit,
     capacity: u64,
     max_capacity: u64,
-    /// Bytes that arrived in this period since the buffer last grew.
-    drained: (Option<Epoch>, u64),
+    /// Bytes that were acknowledged in order in this period, since the buffer last grew.
+    acknowledged: (Option<Epoch>, u64),
     /// Memory that the other streams leave to this one; it counts if it is less than the capacity.
     share: u64,
     /// Exists while a write was cut short and no `Writable` event has followed: the space needed for the event.
@@ -67,7 +67,7 @@ pub(crate) struct Ready {
     pub(crate) unsettled: bool,
     /// Bytes from the first unacknowledged one to the highest that was sent.
     pub(crate) outstanding: u64,
-    /// Credit of the stream that is left, while it holds bytes.
+    /// Credit of the stream that is left, while it holds bytes; after its end only what new bytes need.
     pub(crate) credit: u64,
 }
 
@@ -137,7 +137,7 @@ impl SendHalf {
             credit: SendCredit::new(credit),
             capacity: config.send_buffer,
             max_capacity: config.max_send_buffer.max(config.send_buffer),
-            drained: (None, 0),
+            acknowledged: (None, 0),
             share: u64::MAX,
             writer_waits: None,
             stopped: None,
@@ -223,15 +223,16 @@ impl SendHalf {
         self.most().saturating_sub(self.held())
     }
 
-    /// So many more bytes have arrived in order. The buffer doubles when more than it holds arrives within two round trips
-    /// of the longest path: what is in flight on a short path is too little to use a long one beside it.
-    fn on_drained(&mut self, bytes: u64, now: Option<Epoch>) {
-        if self.drained.0 != now {
-            self.drained = (now, 0);
+    /// So many more bytes were acknowledged in order. The buffer doubles when that is more than its size within a period of
+    /// two round trips. A scheduler gives a long path only bytes beyond those that a short one delivers meanwhile, and twice
+    /// what is in flight on the short one is fewer.
+    fn on_acknowledged(&mut self, bytes: u64, now: Option<Epoch>) {
+        if self.acknowledged.0 != now {
+            self.acknowledged = (now, 0);
         }
-        self.drained.1 += bytes;
-        if now.is_some() && self.drained.1 > self.capacity {
-            self.drained.1 = 0;
+        self.acknowledged.1 += bytes;
+        if now.is_some() && self.acknowledged.1 > self.capacity {
+            self.acknowledged.1 = 0;
             self.capacity = self.capacity.saturating_mul(2).min(self.max_capacity);
         }
     }
@@ -310,8 +311,9 @@ impl SendHalf {
                 None => {
                     let beyond = self.buffer.beyond();
                     let held = self.buffer.held();
+                    let new = (beyond.end - beyond.start).min(self.credit.left());
                     Ready {
-                        new: (beyond.end - beyond.start).min(self.credit.left()),
+                        new,
                         deferred: self.buffer.deferred_bytes(),
                         retransmissions: self.buffer.lost_bytes(),
                         partially_sent: 0,
@@ -319,7 +321,7 @@ impl SendHalf {
                         held,
                         unsettled: !self.buffer.is_settled(),
                         outstanding: self.buffer.sent() - self.buffer.base(),
-                        credit: self.credit_while(held),
+                        credit: self.credit_for(held, new),
                     }
                 }
                 Some(messages) => self.messages_ready(messages),
@@ -329,9 +331,10 @@ impl SendHalf {
         }
     }
 
-    /// The credit that is left, while the stream holds bytes.
-    pub(super) fn credit_while(&self, held: u64) -> u64 {
-        if held > 0 { self.credit.left().min(MOST_COUNTED) } else { 0 }
+    /// The credit that is left for a stream that holds bytes, of them `new` ones; after its end it has no use for more.
+    pub(super) fn credit_for(&self, held: u64, new: u64) -> u64 {
+        let is_open = self.state == SendState::Open && held > 0;
+        if is_open { self.credit.left().min(MOST_COUNTED) } else { new }
     }
 
     /// The ranks of new bytes and retransmissions: that of the stream, or those of its messages.
@@ -431,7 +434,7 @@ impl SendHalf {
                 return Progress::None;
             }
         }
-        self.on_drained(self.buffer.base() - before, now);
+        self.on_acknowledged(self.buffer.base() - before, now);
         self.progress()
     }
 
@@ -480,5 +483,26 @@ impl SendHalf {
 
     pub(crate) fn is_over(&self) -> bool {
         self.state.is_over()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manyway_wire::Side;
+
+    use super::*;
+
+    #[test]
+    fn the_buffer_doubles_when_more_than_its_size_is_acknowledged_within_a_period() {
+        let config = StreamConfig { send_buffer: 100, max_send_buffer: 350, ..StreamConfig::default() };
+        let mut half = SendHalf::new(StreamId::new(Side::Client, 0), 0, &config);
+        let mut sizes = Vec::new();
+        for (bytes, period) in
+            [(1000, None), (100, Some(0)), (1, Some(1)), (100, Some(1)), (200, Some(1)), (1, Some(1))]
+        {
+            half.on_acknowledged(bytes, period.map(Epoch));
+            sizes.push(half.most());
+        }
+        assert_eq!(sizes, [100, 100, 100, 200, 200, 350]);
     }
 }

@@ -46,6 +46,13 @@ impl SendHalf {
         Ok(messages.push(now, message.data, message.options, urgency))
     }
 
+    /// Lets a stream of messages hold at least this much: what finds no room there may be lost.
+    pub(crate) fn hold_messages(&mut self, buffer: u64) {
+        if self.carries() != Carries::Bytes {
+            self.capacity = self.capacity.max(buffer.min(self.max_capacity));
+        }
+    }
+
     /// The kind of data that the application wrote.
     pub(crate) fn carries(&self) -> Carries {
         match &self.messages {
@@ -58,8 +65,9 @@ impl SendHalf {
     pub(super) fn messages_ready(&self, messages: &Outbox) -> Ready {
         let fits = self.need().is_some_and(|need| need <= self.credit.left());
         let held = messages.held();
+        let new = if fits { messages.waiting().min(self.credit.left()) } else { 0 };
         Ready {
-            new: if fits { messages.waiting().min(self.credit.left()) } else { 0 },
+            new,
             deferred: 0,
             retransmissions: messages.retransmissions(),
             partially_sent: messages.unsent(),
@@ -67,7 +75,7 @@ impl SendHalf {
             held,
             unsettled: !self.buffer.is_settled() || !messages.is_settled(),
             outstanding: held.saturating_sub(messages.waiting()),
-            credit: self.credit_while(held),
+            credit: self.credit_for(held, new),
         }
     }
 

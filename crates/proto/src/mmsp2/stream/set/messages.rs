@@ -47,7 +47,7 @@ impl StreamSet {
         data: Bytes,
         options: MessageOptions,
     ) -> Result<MessageToken, SendError> {
-        let most = self.messages.most_sent;
+        let (most, buffer) = (self.messages.most_sent, self.config.message_buffer);
         self.grant_memory(id);
         let stream = self.stream_mut(id)?;
         let most = most.ok_or(SendError::NotAgreed)?;
@@ -56,6 +56,7 @@ impl StreamSet {
             return Err(SendError::TooLarge { size, most });
         }
         let urgency = stream.urgency;
+        stream.send.hold_messages(buffer);
         let token = stream.send.send_message(now, NewMessage { data, options }, urgency);
         self.after_change(id);
         token

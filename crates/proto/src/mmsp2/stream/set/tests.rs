@@ -150,6 +150,7 @@ fn small() -> StreamConfig {
         max_window: 64 << 10,
         peer_streams: 4,
         send_buffer: 16 << 10,
+        message_buffer: 16 << 10,
         max_send_buffer: 64 << 10,
         send_memory: 128 << 20,
         max_message: 8 << 10,

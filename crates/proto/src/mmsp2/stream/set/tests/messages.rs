@@ -138,7 +138,7 @@ fn the_end_may_come_first() {
 // spec 8.32: a partially sent message can be completed
 #[test]
 fn messages_that_share_too_little_credit_all_arrive() {
-    let (mut client, mut server) = pair(&StreamConfig { send_buffer: 64 << 10, ..small() });
+    let (mut client, mut server) = pair(&StreamConfig { message_buffer: 64 << 10, ..small() });
     let ids: Vec<_> = (0..4).map(|_| client.streams.open().unwrap()).collect();
     for id in &ids {
         for _ in 0..3 {

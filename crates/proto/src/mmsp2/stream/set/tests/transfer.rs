@@ -217,6 +217,7 @@ impl World {
         assert_eq!(totals.retransmissions, ready.iter().map(|ready| ready.retransmissions).sum::<u64>());
         assert_eq!(totals.deferred, ready.iter().map(|ready| ready.deferred).sum::<u64>());
         assert_eq!(totals.outstanding, ready.iter().map(|ready| ready.outstanding).sum::<u64>());
+        assert_eq!(totals.credit, ready.iter().map(|ready| ready.credit).sum::<u64>());
         assert_eq!(totals.fin_only, ready.iter().filter(|ready| ready.fin_only).count());
         assert_eq!(totals.unsettled, ready.iter().filter(|ready| ready.unsettled).count());
     }
