@@ -31,8 +31,8 @@ pub struct StreamConfig {
     /// gap. Over MMSP/2 it also doubles when more bytes than its size are acknowledged in order within two round trips of
     /// the slowest live path.
     pub send_buffer: u64,
-    /// The least send buffer of a stream that carries messages, in bytes, over MMSP/2. Default 4 MiB, from 16 KiB to
-    /// [`max_send_buffer`](Self::max_send_buffer).
+    /// The least send buffer of a stream that carries messages, in bytes, over MMSP/2, as far as
+    /// [`max_send_buffer`](Self::max_send_buffer) permits. Default 4 MiB, at least 16 KiB.
     pub message_buffer: u64,
     /// Upper bound of a stream's send buffer, in bytes. Default 64 MiB, at least [`send_buffer`](Self::send_buffer).
     pub max_send_buffer: u64,
@@ -88,7 +88,7 @@ impl StreamConfig {
             ("connection_receive_window", self.connection_receive_window, LEAST_WINDOW, self.max_window),
             ("peer_streams", self.peer_streams, 0, MOST_STREAMS),
             ("send_buffer", self.send_buffer, LEAST_WINDOW, MOST_WINDOW),
-            ("message_buffer", self.message_buffer, LEAST_WINDOW, self.max_send_buffer),
+            ("message_buffer", self.message_buffer, LEAST_WINDOW, MOST_WINDOW),
             ("max_send_buffer", self.max_send_buffer, self.send_buffer, MOST_WINDOW),
             ("send_memory", self.send_memory, SMALL, MOST_WINDOW),
             ("max_message", self.max_message, 0, MOST_MESSAGE),
