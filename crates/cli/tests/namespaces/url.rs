@@ -44,11 +44,21 @@ fn until_more_over(lab: &Lab, client: &Running, link: u8, bytes: usize) {
 fn a_file_of_a_web_server_comes_over_both_links_and_is_verified_by_its_sum() {
     let Some(lab) = Lab::start(2, Family::V4) else { return };
     let web = web(&lab, 10 * MB);
-    let begun = Instant::now();
-    let done = lab
-        .run_client(&["get", "--json", &url(&web, "film%20one.mp4?x=1"), "--sha256", &web.sum()])
-        .expect(0);
-    let took = begun.elapsed();
+    // One link alone needs more than 4 s. A busy machine may need as long, so that the best of three attempts counts.
+    let fetch = || {
+        let begun = Instant::now();
+        let address = url(&web, "film%20one.mp4?x=1");
+        let done = lab.run_client(&["get", "--json", &address, "--sha256", &web.sum()]).expect(0);
+        (done, begun.elapsed())
+    };
+    let is_fast = |took: Duration| took < Duration::from_millis(3500);
+    let (mut done, mut took) = fetch();
+    for _ in 0..2 {
+        if !is_fast(took) {
+            std::fs::remove_file(lab.here().join("film one.mp4")).unwrap();
+            (done, took) = fetch();
+        }
+    }
     let document = done.summary();
     assert_eq!(
         (&document["complete"], &document["verified"], &document["file"]),
@@ -56,8 +66,7 @@ fn a_file_of_a_web_server_comes_over_both_links_and_is_verified_by_its_sum() {
     );
     let (one, other) = (received(&document, "va1"), received(&document, "va2"));
     assert!(one > 3_000_000 && other > 3_000_000, "{document}");
-    // One link alone needs more than 4 s.
-    assert!(took < Duration::from_millis(3500), "{took:?}");
+    assert!(is_fast(took), "{took:?}");
     let table = lab.run_client(&["get", &url(&web, "f"), "-o", "sub/g"]).expect(0);
     assert!(
         table.out.starts_with("fetched sub/g, 9.5 MiB in ") && !table.out.contains("verified"),

@@ -67,7 +67,7 @@ pub(crate) struct Ready {
     pub(crate) unsettled: bool,
     /// Bytes from the first unacknowledged one to the highest that was sent.
     pub(crate) outstanding: u64,
-    /// Credit of the stream that is left, while it holds bytes; after its end only what new bytes need.
+    /// Credit of the stream that is left, while it holds bytes.
     pub(crate) credit: u64,
 }
 
@@ -311,9 +311,8 @@ impl SendHalf {
                 None => {
                     let beyond = self.buffer.beyond();
                     let held = self.buffer.held();
-                    let new = (beyond.end - beyond.start).min(self.credit.left());
                     Ready {
-                        new,
+                        new: (beyond.end - beyond.start).min(self.credit.left()),
                         deferred: self.buffer.deferred_bytes(),
                         retransmissions: self.buffer.lost_bytes(),
                         partially_sent: 0,
@@ -321,7 +320,7 @@ impl SendHalf {
                         held,
                         unsettled: !self.buffer.is_settled(),
                         outstanding: self.buffer.sent() - self.buffer.base(),
-                        credit: self.credit_for(held, new),
+                        credit: self.credit_while(held),
                     }
                 }
                 Some(messages) => self.messages_ready(messages),
@@ -331,10 +330,9 @@ impl SendHalf {
         }
     }
 
-    /// The credit that is left for a stream that holds bytes, of them `new` ones; after its end it has no use for more.
-    pub(super) fn credit_for(&self, held: u64, new: u64) -> u64 {
-        let is_open = self.state == SendState::Open && held > 0;
-        if is_open { self.credit.left().min(MOST_COUNTED) } else { new }
+    /// The credit that is left, while the stream holds bytes.
+    pub(super) fn credit_while(&self, held: u64) -> u64 {
+        if held > 0 { self.credit.left().min(MOST_COUNTED) } else { 0 }
     }
 
     /// The ranks of new bytes and retransmissions: that of the stream, or those of its messages.

@@ -65,9 +65,8 @@ impl SendHalf {
     pub(super) fn messages_ready(&self, messages: &Outbox) -> Ready {
         let fits = self.need().is_some_and(|need| need <= self.credit.left());
         let held = messages.held();
-        let new = if fits { messages.waiting().min(self.credit.left()) } else { 0 };
         Ready {
-            new,
+            new: if fits { messages.waiting().min(self.credit.left()) } else { 0 },
             deferred: 0,
             retransmissions: messages.retransmissions(),
             partially_sent: messages.unsent(),
@@ -75,7 +74,7 @@ impl SendHalf {
             held,
             unsettled: !self.buffer.is_settled() || !messages.is_settled(),
             outstanding: held.saturating_sub(messages.waiting()),
-            credit: self.credit_for(held, new),
+            credit: self.credit_while(held),
         }
     }
 

@@ -75,8 +75,8 @@ impl StreamSet {
         let of_connection = self.send_credit.left_for(urgency.unwrap_or_default());
         let left = of_connection.min(totals.credit);
         let need = next.and_then(|next| self.streams.get(&next.stream)).and_then(|stream| stream.send.need());
-        // A message that does not fit into the credit as a whole uses none of it.
-        let fits = need.is_none_or(|need| need <= left);
+        // A message that does not fit into the credit as a whole uses none of it; that of its stream was checked.
+        let fits = need.is_none_or(|need| need <= of_connection);
         Backlog {
             backlog: ByteCount(new + deferred),
             deferred: ByteCount(deferred),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::message::{Carries, MessageOptions, MessageOutcome, OVERHEAD, Order, SendError};
-use crate::{Class, Misuse};
+use crate::{ByteCount, Class, Misuse};
 
 fn send(peer: &mut Peer, id: StreamId, data: &[u8], options: MessageOptions) {
     peer.streams.send_message(at(0), id, Bytes::copy_from_slice(data), options).unwrap();
@@ -48,6 +48,19 @@ fn boundaries_and_payload_protocols_are_kept_for_any_size() {
         }
     }
     assert_eq!(seen, sizes);
+}
+
+// A message costs more credit than it has bytes.
+#[test]
+fn a_message_that_waits_when_its_stream_is_finished_has_its_credit() {
+    let (mut client, mut server) = pair(&small());
+    let id = client.streams.open().unwrap();
+    send(&mut client, id, b"stop", MessageOptions::default());
+    client.streams.finish(id).unwrap();
+    assert!(client.streams.backlog_of(ClassFilter::All).credit_left > ByteCount::ZERO);
+    exchange(&mut client, &mut server);
+    server.accept_all();
+    assert_eq!(receive(&mut server, id), [b"stop"]);
 }
 
 // spec 8.31
