@@ -1,13 +1,10 @@
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::test_namespace::{in_namespace, ip};
+use crate::test_namespace::{in_namespace, ip, wait_for_carrier};
 
 /// Well below the slow poll, so that only a netlink message can explain it.
 const PROMPT: Duration = Duration::from_millis(1500);
-/// The same for what waits for a carrier: the kernel reports at most one change a second for the whole system, and other tests
-/// cause some.
-const CARRIER: Duration = Duration::from_secs(4);
 
 fn here(test: &str) -> String {
     format!("interfaces::tests_in_namespace::{test}")
@@ -57,8 +54,9 @@ fn an_interface_is_seen_to_appear_change_its_address_and_vanish() {
             ip("link set dev mwother0 up");
             ip("address add 10.99.0.1/24 dev mwtest0");
             ip("link set dev mwtest0 up mtu 1400");
+            wait_for_carrier("mwtest0");
             let time = until(&mut watcher, peer, |s| local_is(s, "mwtest0", "10.99.0.1")).await;
-            assert!(time < CARRIER, "appeared after {time:?}");
+            assert!(time < PROMPT, "appeared after {time:?}");
             let found = watcher.usable(&InterfacePolicy::new(), &["10.99.0.2:1".parse().unwrap()]);
             assert_eq!(found.candidates[0].mtu, Some(1400));
 
