@@ -5,7 +5,7 @@ use std::time::Duration;
 use manyway_proto::{ByteCount, LocalAddress};
 
 use super::*;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
 use crate::test_namespace::{in_namespace, ip};
 
 const HERE: LocalAddress = LocalAddress {
@@ -96,7 +96,7 @@ async fn the_system_says_what_is_on_its_way() {
     assert!(figures.outstanding.0 > 20_000_000 && figures.outstanding.0 <= 400 * 60_002, "{figures:?}");
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(manyway_portable)))]
 #[test]
 fn bytes_that_arrive_behind_a_gap_are_not_outstanding() {
     let name = "tcp::tests::bytes_that_arrive_behind_a_gap_are_not_outstanding";
