@@ -19,7 +19,7 @@ pub(super) fn read(stream: &TcpStream, written: Option<u64>) -> Option<(CarrierF
         Some(written) => written.saturating_sub(info.tcpi_bytes_acked),
         None => linux::send_queue(stream).ok()?,
     };
-    // Before Linux 5.4 the system does not say what the peer takes, nor all of them what is not sent.
+    // Before Linux 5.4 the system does not report the peer's receive window, and before 4.6 not the unsent bytes either.
     let (window, early) = match info.tcpi_snd_wnd {
         0 => (congestion, 0),
         receiver => {

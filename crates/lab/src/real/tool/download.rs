@@ -31,7 +31,7 @@ pub(super) trait Ends: Sized + Send + 'static {
 
     /// Whether it sends such traffic: by default bulk without an end.
     fn sends(load: &Load) -> bool {
-        matches!(load, Load::Bulk { size: None, rate: None, chunk: None })
+        is_endless_bulk(load)
     }
 
     /// Reads what the client prints, until its end: what arrived at the receiver.
@@ -44,6 +44,11 @@ pub(super) trait Ends: Sized + Send + 'static {
     fn told(&mut self, _: &Stop) -> Result<BTreeMap<&'static str, f64>, Trouble> {
         Ok(BTreeMap::new())
     }
+}
+
+/// Whether the program itself decides how much it sends, and how fast.
+pub(super) fn is_endless_bulk(load: &Load) -> bool {
+    matches!(load, Load::Bulk { size: None, rate: None, chunk: None })
 }
 
 /// A program at each end. Dropping it ends both.
@@ -64,7 +69,7 @@ impl<E: Ends> Download<E> {
             return Err(task.unable("it sends nothing beside its traffic"));
         };
         if !E::sends(load) {
-            return Err(task.unable("it sends no such traffic"));
+            return Err(task.unable("it sends bulk without an end, and iperf3 messages with a lifetime, too"));
         }
         let receiver = match (up, down) {
             (true, false) => Side::Server,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use manyway_sim::pair::Side;
 use serde_json::Value;
 
-use super::download::Ends;
+use super::download::{Ends, is_endless_bulk};
 use super::shared::{Ended, Task, spread, text};
 use crate::agent::document::{Exchange, Load};
 use crate::error::LabError;
@@ -58,10 +58,7 @@ impl Ends for Iperf3 {
     }
 
     fn sends(load: &Load) -> bool {
-        matches!(
-            load,
-            Load::Bulk { size: None, rate: None, chunk: None } | Load::Messages { lifetime: Some(_), .. }
-        )
+        is_endless_bulk(load) || matches!(load, Load::Messages { lifetime: Some(_), .. })
     }
 
     fn read(&mut self, output: impl io::Read, _: Instant) -> Result<Arrivals, String> {
